@@ -31,7 +31,9 @@ def main() -> int:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument(
-        "--record", action="store_true", help="record what profilers say about planted problems"
+        "--record",
+        action="store_true",
+        help="record the reports of three profilers about planted problems",
     )
     options, arguments = parser.parse_known_args()
     try:

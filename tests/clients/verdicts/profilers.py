@@ -1,4 +1,4 @@
-"""Run the planted programs under memrt, memray and tracemalloc, and record what each reports.
+"""Run the planted programs under memrt, memray and tracemalloc, and record the reports.
 
     ./dev suites clients --record     all programs; the figures go into docs/reliability
     profilers.py NAME ...             print the rows of some programs
@@ -9,6 +9,8 @@ the largest entries of a snapshot at the end, by traceback of 25 frames, while t
 variables exist. The program runs once before without tracing, because imports under tracemalloc
 take up to a minute. A profiler leads to the line if the line is in the call stack of one of its
 three largest entries.
+
+No library compares profilers: each profiler reads only its own recordings.
 """
 
 from __future__ import annotations

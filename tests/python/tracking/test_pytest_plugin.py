@@ -670,7 +670,8 @@ def many():
 def test_pytest_markers_lists_the_memrt_marks():
     command = [sys.executable, "-m", "pytest", "--markers", *OPTIONS]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for mark in ("memrt_no_leaks(ignore=())", "memrt_limit_peak(limit)", "memrt_limit_growth(limi", "memrt_limit_process(limit)"):
+    limits = [f"memrt_limit_{name}(limit)" for name in ("peak", "growth", "process")]
+    for mark in ("memrt_no_leaks(ignore=())", *limits):
         assert f"@pytest.mark.{mark}" in shown
 
 

@@ -4,10 +4,8 @@ import numpy as np
 import xarray as xr
 
 
-def variability(field):
-    return ((field - field.mean("time")) ** 2 / field.var("time") + field * 2).max(
-        "time"
-    )  # planted
+def variability(field, dim="time"):
+    return ((field - field.mean(dim)) ** 2 / field.var(dim) + field * 2).max(dim)  # planted
 
 
 def main():
