@@ -4,15 +4,17 @@ from __future__ import annotations
 
 VIEW = ", through a view"
 COPY = "copy the part where the view is stored, by `.copy()` of the view"
+_ENTRIES = "remove unused entries, set a limit, or keep weak references"
 LOST = "find the missing release, by `python -m memrt leaks --native 8`"
 
 _ADVICE = (
     (VIEW, COPY),
     ("kept by a ", "drop the exception, or set `__traceback__` of the exception to None"),
     ("(a cached result)", "set `maxsize` of the cache, or call `cache_clear()`"),
+    ("`)[...]", _ENTRIES),  # a container in a closure variable
     ("(closure variable", "drop the function with the variable, or `del` the variable"),
     ("named reference of C code", "release the named reference in the C code"),
-    ("[...]", "remove unused entries, set a limit, or keep weak references"),
+    ("[...]", _ENTRIES),
     (
         "unexplained reference",
         "find the C code with a reference, by `python -m memrt leaks --native 8`",

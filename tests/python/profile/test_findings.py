@@ -333,6 +333,8 @@ def test_only_the_largest_buffers_are_read():
         ("`x` in f() a.py:1, kept by a traceback", "__traceback__"),
         ("`app.f (a cached result)`", "maxsize"),
         ("`app.g (closure variable `x`)`", "drop the function with"),
+        ("`app.f[...] (closure variable `x`)`", "drop the function with"),
+        ("`app.g (closure variable `rows`)[...]`", "remove unused entries"),
         ("a named reference of C code", "release the named reference"),
         ("`app.CACHE[...]`", "weak references"),
         ("`app.TABLE`", "`del`"),
