@@ -17,9 +17,13 @@ MISSED = {
     "encoded_categories": "temporaries of scikit-learn take more than the codes",
     "neighbors_with_copies": "growth: trees hold most buffers, in memoryviews of Cython",
 }
-# Healthy programs that may have a finding of a rule, because a highest moment is sampled. xarray
-# copies a group of months in two steps of one call.
-FALSE_ALARMS = {"monthly_means": {"duplicates"}}
+# Healthy programs that may have findings about the peak: scikit-learn and xarray copy data in steps
+# of one call. The highest moment is sampled, so a run may lack the finding.
+FALSE_ALARMS = {
+    "fitted_pipeline": {"duplicates"},
+    "monthly_means": {"duplicates"},
+    "monthly_surfaces": {"duplicates", "temporaries"},
+}
 
 
 def test_each_program_has_an_expectation():
