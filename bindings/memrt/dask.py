@@ -11,19 +11,21 @@ Needs dask and distributed, ``pip install 'memrt[dask]'``::
 Workers on the command line: ``dask worker --preload memrt.dask``.
 
 Workers: install, dask_setup.
-Statistics: report, stats, TaskStats.
+Statistics: performance_report, report, stats, TaskStats.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from memrt._dask.tasks import TaskStats
 
-__all__ = ["TaskStats", "dask_setup", "install", "report", "stats"]
+__all__ = ["TaskStats", "dask_setup", "install", "performance_report", "report", "stats"]
 
 
 def install(client: Any, limit: int | str | None = "auto", *, record: bool = False) -> Any:
@@ -144,6 +146,41 @@ def report(client: Any, path: str | os.PathLike[str], *, force: bool = False) ->
     >>> memrt.dask.report(client, "page.html")  # doctest: +SKIP
     """
     return client.sync(_private("cluster").write_report, client, path, force)
+
+
+@contextlib.contextmanager
+def performance_report(filename: str = "dask-report.html", **options: Any) -> Iterator[None]:
+    """Write the performance report of Dask for a block, and the page of :func:`report` beside it.
+
+    The page is named after the report: "dask-report.html" and "dask-report-memrt.html". Existing
+    files are replaced, as Dask does.
+
+    Parameters
+    ----------
+    filename : str, default "dask-report.html"
+        File for the report of Dask.
+    **options
+        Further options of ``distributed.performance_report``.
+
+    Raises
+    ------
+    ImportError
+        dask, distributed, or a package for pages is missing.
+    OSError, RuntimeError
+        As for :func:`report`.
+
+    Examples
+    --------
+    >>> import memrt.dask
+    >>> with memrt.dask.performance_report("report.html"):  # doctest: +SKIP
+    ...     table.compute()
+    """
+    cluster = _private("cluster")
+    options.setdefault("stacklevel", 3)  # the caller, outside of contextlib
+    with cluster.dask_report(filename, **options):
+        yield
+    stem, suffix = os.path.splitext(filename)
+    report(cluster.current_client(), f"{stem}-memrt{suffix}", force=True)
 
 
 async def dask_setup(worker: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import json
 import os
 import pickle
@@ -251,6 +252,25 @@ def test_workers_with_another_memrt_are_refused(version, tmp_path):
             call()
 
 
+@pytest.mark.parametrize("version", ["0.0.1", None])
+def test_scheduler_with_another_memrt_gets_no_page(version):
+    registered = []
+
+    class Other(Client):
+        async def run_on_scheduler(self, function, package):
+            if version is None:
+                raise importlib.metadata.PackageNotFoundError(package)
+            return version
+
+        async def register_plugin(self, plugin, name):
+            registered.append(name)
+
+    message = f"the scheduler must have memrt {memrt.__version__} like the client, got "
+    with pytest.warns(RuntimeWarning, match=f"{message}{version or 'none'}: "):
+        memrt.dask.install(Other(version={"a:1": memrt.__version__}))
+    assert registered == ["memrt"]
+
+
 def test_report_without_workers_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="a cluster must have workers for a report, got none"):
         memrt.dask.report(Client(read_recording={}), tmp_path / "page.html")
@@ -380,6 +400,12 @@ def test_failed_task_frees_its_variables():
     (row,) = [row for row in tasks.task_rows() if row["prefix"] == "freed-task"]
     assert (row["errors"], row["live"], row["peak"]) == (1, 0, 1 << 20)
     assert isinstance(message["actual_exception"], MemoryError)
+
+
+@pytest.mark.parametrize("module", ["plugin", "recording", "dashboard", "tasks"])
+def test_worker_imports_private_modules_first(module):
+    command = [sys.executable, "-c", f"import memrt._dask.{module}"]
+    subprocess.run(command, check=True, timeout=60)
 
 
 def test_missing_dask_is_named(tmp_path):

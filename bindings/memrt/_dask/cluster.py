@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from distributed import get_client as current_client
+from distributed import performance_report as dask_report
+
 import memrt
-from memrt._dask import plugin
+from memrt._dask import dashboard, plugin
 from memrt._dask.recording import read_recording
 from memrt._dask.tasks import TaskStats
 from memrt._profile import page
 from memrt._profile.recording import Document, loads
+
+__all__ = ["current_client", "dask_report", "install", "read_stats", "write_report"]
 
 
 async def install(client: Any, limit: int | str | None, record: bool) -> None:
     """Register the plugin, after a check of the workers' versions of memrt."""
     await expect_memrt(client)
     await client.register_plugin(plugin.MemrtPlugin(limit, record), name=plugin.NAME)
+    try:
+        version = await client.run_on_scheduler(importlib.metadata.version, "memrt")
+    except importlib.metadata.PackageNotFoundError:
+        version = "none"
+    if version == memrt.__version__:
+        await client.register_plugin(dashboard.DashboardPlugin(), name=dashboard.NAME)
+    else:
+        warnings.warn(
+            f"the scheduler must have memrt {memrt.__version__} like the client, got {version}: "
+            "the dashboard has no page on memrt",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 async def expect_memrt(client: Any) -> None:

@@ -13,6 +13,9 @@ from dask.utils import key_split
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import memrt.dask  # noqa: F401 - a worker may unpickle the plugin before any import of memrt.dask
+from memrt._dask import task_metrics
+from memrt._dask.cluster_figures import NAME as HEARTBEAT
+from memrt._dask.heartbeat import Heartbeat
 from memrt._dask.recording import start_recording, stop_recording
 from memrt._dask.tasks import PROCESS, run_task, task_rows
 from memrt._dask.worker_memory import WorkerMemory
@@ -40,10 +43,13 @@ class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
         _memories[id(worker)].start()
         if self.record:
             start_recording()
+        worker.metrics[HEARTBEAT] = _read_heartbeat
+        task_metrics.register(_address)
 
     def teardown(self, worker: Any) -> None:
         """Leave further tasks to NumPy's own allocator. Memory stays valid."""
         _remove_hook(worker)
+        worker.metrics.pop(HEARTBEAT, None)
         memory = _memories.pop(id(worker), None)
         if memory is not None:
             memory.stop()
@@ -104,6 +110,18 @@ def _hooked(original: Any) -> Callable[..., Any]:
 
 def _policy() -> Policy:
     return enabled() or default_policy()
+
+
+_heartbeat = Heartbeat()
+
+
+def _read_heartbeat(worker: Any) -> dict[str, Any]:
+    return _heartbeat.read([each.worker for each in _memories.values()])
+
+
+def _address() -> str | None:
+    """Return the address of the first worker of this process."""
+    return next((str(each.worker.address) for each in _memories.values()), None)
 
 
 def read_tasks() -> tuple[str, list[dict[str, Any]]]:

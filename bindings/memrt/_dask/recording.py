@@ -42,7 +42,7 @@ def stop_recording() -> None:
 
 
 async def read_recording(dask_worker: Any) -> tuple[str, bytes]:
-    """Return the process and the recording of a worker. Workers of one process share the recording."""
+    """Return the process and its recording, for a worker of the process."""
     loop = asyncio.get_running_loop()
     return PROCESS, await loop.run_in_executor(None, _encoded, str(dask_worker.address))
 

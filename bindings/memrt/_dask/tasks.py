@@ -207,3 +207,14 @@ def task_rows() -> list[dict[str, Any]]:
     for entry in entries:
         entry.stats.live = entry.scope.live
     return [{name: getattr(entry.stats, name) for name in names} for entry in entries]
+
+
+def prefix_rows() -> list[tuple[str, int, int, int, bool]]:
+    """Return prefix, number of tasks, live bytes, peak, and whether a task runs, by prefix."""
+    with _lock:
+        entries = list(_prefixes.values())
+    return [
+        (each.stats.prefix, each.stats.tasks, each.scope.live, each.stats.peak,
+         each.slots > len(each.idle))
+        for each in entries
+    ]  # fmt: skip

@@ -59,7 +59,7 @@ class WorkerMemory:
     """
 
     def __init__(self, worker: Any, limit: int | str | None) -> None:
-        self._worker, self._limit = worker, limit
+        self.worker, self._limit = worker, limit
         manager = getattr(worker, "memory_manager", None)
         self._most: int = getattr(manager, "memory_limit", None) or 0
         """Memory limit of the worker; 0: none."""
@@ -75,7 +75,7 @@ class WorkerMemory:
     def start(self) -> None:
         """Set the limit, and follow the memory of the worker."""
         if self._most:
-            missing = missing_fact(self._worker)
+            missing = missing_fact(self.worker)
             if missing:
                 _warn(missing)
             else:
@@ -87,7 +87,7 @@ class WorkerMemory:
             set_limit(self._limit)
 
     def _hook(self) -> None:
-        monitor = self._worker.monitor
+        monitor = self.worker.monitor
         self._read = getattr(monitor, _READ)
         setattr(monitor, _READ, self.read)
         self._hooked = True
@@ -98,7 +98,7 @@ class WorkerMemory:
 
     def _spills(self) -> bool:
         """Return whether the worker spills, by the public protocol ManualEvictProto."""
-        data = self._worker.data
+        data = self.worker.data
         return bool(self._spill) and hasattr(data, "fast") and hasattr(data, "evict")
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ class WorkerMemory:
         for each in self._closable:
             each.close()
         self._closable.clear()
-        monitor = getattr(self._worker, "monitor", None)
+        monitor = getattr(self.worker, "monitor", None)
         if self._hooked and monitor.__dict__.get(_READ) == self.read:
             delattr(monitor, _READ)
         self._hooked = False
@@ -181,7 +181,7 @@ class WorkerMemory:
     async def _evict(self, wanted: int) -> None:
         """Spill the oldest results until live and wanted bytes are below the target."""
         target = (self._target or self._spill) * self._most
-        data = self._worker.data
+        data = self.worker.data
         while data.fast and stats().live + wanted + _others() > target:
             if data.evict() < 0:  # the disk is full, or the result has no serialization
                 break

@@ -9,7 +9,21 @@ from memrt.commands.live_view.tables import Row, Table
 
 # Columns that a narrow window omits, in this order.
 _SPARED = ("failed", "blocks", "cached", "updated", "total", "resident", "peak", "trend", "rate")
-_LEFT = frozenset({"program", "state", "trend", "policy", "scope", "part", "reason", ""})
+_LEFT = frozenset(
+    {
+        "program",
+        "state",
+        "trend",
+        "policy",
+        "scope",
+        "part",
+        "reason",
+        "worker",
+        "prefix",
+        "site",
+        "",
+    }
+)
 _ROOM = 24  # minimum width of the name column
 _PLAIN_ROOM = 60  # maximum width of the name column in plain text
 _GAP = 2

@@ -56,6 +56,8 @@ examples:
   python -m memrt top 4711 --json      print JSON for scripts
   python -m memrt top --record load.csv --seconds 60 > /dev/null
   python -m memrt top --clean          remove the statistics of killed processes
+  python -m memrt top --dask tcp://127.0.0.1:8786
+                                       workers and task prefixes of a Dask cluster
 """
 
 
@@ -79,6 +81,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="write each update to FILE: CSV if the suffix is .csv, "
                         "else JSON lines")  # fmt: skip
     parser.add_argument("--force", action="store_true", help="replace an existing FILE")
+    parser.add_argument("--dask", metavar="ADDRESS",
+                        help="show the Dask cluster of the scheduler at ADDRESS, with "
+                        "memrt.dask in its workers")  # fmt: skip
     parser.add_argument("--clean", action="store_true",
                         help="remove the pages of processes that no longer run")  # fmt: skip
 
@@ -94,6 +99,11 @@ def _interval(text: str) -> float:
 
 
 def execute(arguments: argparse.Namespace) -> None:
+    if arguments.dask is not None:
+        from memrt.commands.live_view.dask_view import show_cluster
+
+        show_cluster(arguments)
+        return
     try:
         if arguments.clean:
             print(f"removed {plural(len(stats_pages.clean()), 'page')} of ended processes")
