@@ -14,6 +14,7 @@ import inspect
 import logging
 import threading
 from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from time import monotonic, thread_time
 from typing import Any
 
@@ -165,7 +166,7 @@ class WorkerMemory:
             gc.collect()
         # A wait on the event loop for the event loop would not end.
         if self._needs_room(wanted) and threading.get_ident() != self._loop_thread:
-            with contextlib.suppress(RuntimeError, TimeoutError, CancelledError):
+            with contextlib.suppress(RuntimeError, FutureTimeoutError, CancelledError):
                 spilling = asyncio.run_coroutine_threadsafe(self._evict(wanted), self._loop)
                 self._waits.add(spilling)
                 spilling.add_done_callback(self._waits.discard)
