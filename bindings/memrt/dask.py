@@ -70,7 +70,8 @@ def install(client: Any, limit: int | str | None = "auto", *, record: bool = Fal
     >>> from distributed import Client  # doctest: +SKIP
     >>> memrt.dask.install(Client(), limit="auto")  # doctest: +SKIP
     """
-    return client.sync(_private("cluster").install, client, limit, record)
+    cluster = _private("cluster")
+    return client.sync(cluster.install, client, limit, record)
 
 
 def stats(client: Any) -> Any:
@@ -100,7 +101,8 @@ def stats(client: Any) -> Any:
     >>> memrt.dask.stats(client)["rechunk-merge"].ratio  # doctest: +SKIP
     2.3
     """
-    return client.sync(_private("cluster").read_stats, client)
+    cluster = _private("cluster")
+    return client.sync(cluster.read_stats, client)
 
 
 def report(client: Any, path: str | os.PathLike[str], *, force: bool = False) -> Any:
@@ -145,7 +147,8 @@ def report(client: Any, path: str | os.PathLike[str], *, force: bool = False) ->
     >>> memrt.dask.install(client, record=True)  # doctest: +SKIP
     >>> memrt.dask.report(client, "page.html")  # doctest: +SKIP
     """
-    return client.sync(_private("cluster").write_report, client, path, force)
+    cluster = _private("cluster")
+    return client.sync(cluster.write_report, client, path, force)
 
 
 @contextlib.contextmanager
