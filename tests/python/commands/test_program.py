@@ -354,7 +354,7 @@ def test_caller_frames_are_restored_after_a_program(run_program):
 # --- Modules in the current folder. ---
 
 SHADOWS = ("argparse", "json", "platform", "shtab", "jinja2", "matplotlib", "memrt")
-OF_PACKAGES = SHADOWS[3:7]
+OF_PACKAGES = SHADOWS[3:6]
 SCRIPT = Path(sysconfig.get_path("scripts")) / "memrt"
 
 
