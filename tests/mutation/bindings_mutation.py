@@ -12,7 +12,7 @@ test file first, until a test fails. `./dev coverage bindings` makes the map of 
 Without the map, tests/mutation/bindings_tests.json names the test files that reach a source file.
 A survivor without a reason in tests/mutation/bindings_survivors.txt means a missing test.
 
-The outcomes are in docs/reliability/mutation-bindings.jsonl, to commit, so that a run of hours
+The outcomes are in docs/reliability/mutants/bindings.jsonl, to commit, so that a run of hours
 continues in another clone. A change of a source file makes the outcomes of its mutants void.
 
 No library mutates both languages and the installed wheel: mutmut mutates a tree of Python sources,
@@ -40,7 +40,7 @@ import operators
 from mutate import ROOT, Mutant, Verdict
 
 WORK = ROOT / "build" / "bindings-mutation"
-RESULTS = ROOT / "docs" / "reliability" / "mutation-bindings.jsonl"
+RESULTS = ROOT / "docs" / "reliability" / "mutants" / "bindings.jsonl"
 COVERAGE = ROOT / "build" / "bindings-coverage"
 EXPLAINED = Path(__file__).parent / "bindings_survivors.txt"
 TESTS_OF = Path(__file__).parent / "bindings_tests.json"
