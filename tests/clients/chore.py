@@ -1,6 +1,6 @@
 """Tests with libraries that share memory, switch greenlets, start workers: `./dev suites clients`.
 
-    ./dev suites clients [ARGUMENT ...]    the tests in tests/clients, with any arguments of pytest
+    ./dev suites clients [ARGUMENT ...]    tests/clients and tests/clusters; ARGUMENT: of pytest
     ./dev suites clients --record          only the table of memrt, memray and tracemalloc
 
 The tests run in the environment build/clients-venv with the libraries of requirements.txt.
@@ -49,7 +49,8 @@ def main() -> int:
     if options.record:
         table = [python, "tests/clients/verdicts/profilers.py"]
         return subprocess.run(table, cwd=ROOT, check=False).returncode
-    command = [python, "-m", "pytest", "-q", "tests/clients", *EXAMPLES, *arguments]
+    tests = ("tests/clients", "tests/clusters", *EXAMPLES)
+    command = [python, "-m", "pytest", "-q", *tests, *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

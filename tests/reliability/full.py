@@ -54,6 +54,7 @@ CHORES = (
     Chore("verify refprune", 2),
     Chore("suites clients --record", 3),
     Chore("guest --all", 5),
+    Chore("suites clusters", 6),
     Chore("verify fuzz 5", 6),
     Chore("stress soak 5", 6),
     Chore("stress exits 3", 7),

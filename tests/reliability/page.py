@@ -46,6 +46,7 @@ TABLE_MOST = 30  # rows of a table that is not folded
 RECORDS = (
     *("docs/reliability", "docs/reliability.md", "docs/benchmarks", "docs/benchmarks.md"),
     "docs/guide/numba/overview.md",
+    "docs/guide/services/clusters.md",
 )
 
 # Facts of each section that the summary shows.
