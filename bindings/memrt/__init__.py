@@ -24,7 +24,8 @@ Compiling against memrt: get_include, get_library, get_cmake_dir.
 memrt.debug finds leaks and the code that allocates. memrt.telemetry exports statistics. memrt.types
 has the types of results. memrt.cuda has arrays in GPU memory. memrt.numba makes Numba allocate from
 memrt. memrt.testing injects allocation failures. memrt.workers gives settings to worker processes
-and collects their statistics. memrt.dask accounts for the tasks of a Dask cluster.
+and collects their statistics. memrt.dask accounts for the tasks of a Dask cluster. memrt.adaptors
+adds properties to allocators.
 """
 
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ from memrt._support.options import warn_about_options
 from memrt._support.public import import_at_first_use, public
 
 if TYPE_CHECKING:
+    from memrt import adaptors as adaptors
     from memrt import cuda
     from memrt._arrays.alignment import aligned, alignment
     from memrt._arrays.creation import adopt, array, full
@@ -70,7 +72,7 @@ else:
     __getattr__ = import_at_first_use(
         __name__,
         {
-            "memrt": "cuda",
+            "memrt": "adaptors cuda",
             "memrt._arrays.alignment": "aligned alignment",
             "memrt._arrays.creation": "adopt array full",
             "memrt._arrays.volatile_array": "volatile",

@@ -13,7 +13,7 @@ from typing import Any
 
 PACKAGES = (
     *("memrt", "memrt.types", "memrt.debug", "memrt.telemetry", "memrt.testing", "memrt.numba"),
-    *("memrt.numba.refprune", "memrt.cuda", "memrt.workers", "memrt.dask"),
+    *("memrt.numba.refprune", "memrt.adaptors", "memrt.cuda", "memrt.workers", "memrt.dask"),
 )
 
 PROPERTIES = (property, functools.cached_property)

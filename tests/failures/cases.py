@@ -30,7 +30,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import probe
-from memrt import _memrt
+from memrt import _memrt, adaptors
 from memrt.testing import fail_allocations
 from opentelemetry.metrics import NoOpMeterProvider
 
@@ -77,11 +77,11 @@ def lend_address(nbytes: int, alignment: int) -> int:
     return LENT_ADDRESS
 
 
-def with_allocator(allocator: object) -> Case:
-    """Return a case for an allocation from a policy with an allocator in Python."""
+def with_allocator(allocator: Callable[[], object]) -> Case:
+    """Return a case for an allocation from a policy with an allocator that a function returns."""
 
     def enter(ground: Ground) -> None:
-        ground.lent = memrt.Policy(allocator=allocator)
+        ground.lent = memrt.Policy(allocator=allocator())
         ground.lent.__enter__()
 
     return Case(
@@ -775,8 +775,8 @@ CASES: dict[str, Case] = {
         lambda g: memrt.Policy(cache_limit="1M", decay=5, hugepages="off")
     ),
     "memrt.Policy, with an allocator": Case(lambda g: memrt.Policy(allocator=lend)),
-    "memrt.empty, of an allocator with buffers": with_allocator(lend),
-    "memrt.empty, of an allocator with addresses": with_allocator((lend_address, ignore)),
+    "memrt.empty, of an allocator with buffers": with_allocator(lambda: lend),
+    "memrt.empty, of an allocator with addresses": with_allocator(lambda: (lend_address, ignore)),
     "_memrt.allocator_of_callables": Case(lambda g: _memrt.allocator_of_callables(lend, ignore)),
     "_memrt.allocator_of_functions": Case(
         lambda g: _memrt.allocator_of_functions(ALLOC, ALLOC, None)
@@ -785,6 +785,16 @@ CASES: dict[str, Case] = {
         lambda g: _memrt.allocator_of_table(ctypes.addressof(TABLE), TABLE)
     ),
     "_memrt.allocator_of_capsule": Case(lambda g: _memrt.allocator_of_capsule(CAPSULE)),
+    "_memrt.allocator_guard": Case(lambda g: _memrt.allocator_guard(None)),
+    "_memrt.allocator_adaptor": Case(
+        lambda g: _memrt.allocator_adaptor(None, 2, 100, None, None, -1)
+    ),
+    "memrt.adaptors": Case(
+        lambda g: memrt.Policy(allocator=adaptors.logging(adaptors.guard(adaptors.counting(lend)))),
+    ),
+    "memrt.empty, of retrying over limiting": with_allocator(
+        lambda: adaptors.retrying(adaptors.limiting(limit="1 MiB"), function=bool)
+    ),
     "memrt.Policy, with a limit": Case(lambda g: memrt.Policy(limit="1 GiB")),
     "memrt.Policy, with a soft limit": Case(lambda g: memrt.Policy(soft="1 GiB")),
     "memrt.Policy.limit": Case(lambda g: g.policy.limit),

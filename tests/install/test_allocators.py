@@ -52,7 +52,7 @@ def build_cython(folder: Path) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("build", [build_python, build_c, build_cython])
-def test_secret_data_allocator_meets_the_contract_and_serves_arrays(build, tmp_path, monkeypatch):
+def test_secret_data_allocator_meets_contract(build, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     target, load, unmatched = build(tmp_path)
     chosen = [word for name in CLAUSES for word in ("--clause", name)]

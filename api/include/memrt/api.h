@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/adaptor.h>
+#include <memrt/allocator/adaptor.h>
 #include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 #include <memrt/meminfo/meminfo_functions.h>
@@ -83,7 +83,7 @@ typedef struct memrt_api {
     memrt_policy_at_fn policy_at;
     memrt_policy_limit_fn policy_limit;
 
-    /* --- Allocators, to build policies from: memrt/allocator.h, memrt/adaptor.h. --- */
+    /* --- Allocators, to build policies from: memrt/allocator.h, allocator/adaptor.h. --- */
     memrt_allocator_default_fn allocator_default;
     memrt_allocator_system_fn allocator_system;
     memrt_allocator_mapped_fn allocator_mapped;

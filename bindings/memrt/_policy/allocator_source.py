@@ -71,12 +71,12 @@ def _pair(pair: tuple[Any, ...]) -> object:
     """Return a capsule for a pair of C functions or of Python callables."""
     if len(pair) != 2:
         raise TypeError(f"allocator must be a pair (allocate, free), got {len(pair)} items")
-    addresses = [_function_address(function) for function in pair]
-    if None not in addresses:
+    alloc, free = map(_function_address, pair)
+    if alloc is not None and free is not None:
         for function, rule in zip(pair, (_ALLOC, _FREE), strict=True):
             _check_arguments(function, *rule)
-        return _memrt.allocator_of_functions(*addresses, pair)
-    if any(addresses):
+        return _memrt.allocator_of_functions(alloc, free, pair)
+    if alloc is not None or free is not None:
         raise TypeError(
             "allocator must be two C functions or two Python callables, got one of each"
         )

@@ -26,9 +26,7 @@ static int is_own(PyObject *capsule)
     return PyCapsule_CheckExact(capsule) && PyCapsule_GetDestructor(capsule) == destroy_capsule;
 }
 
-/// Return a new capsule of this module, or NULL with an exception. Takes over the allocator, also
-/// on failure.
-static PyObject *new_capsule(const memrt_allocator_t *allocator)
+PyObject *memrt__allocator_as_capsule(const memrt_allocator_t *allocator)
 {
     memrt_allocator_t *copy = malloc(sizeof(*copy));
     if (copy == NULL) {
@@ -95,7 +93,7 @@ static PyObject *hold_table(const memrt_allocator_t *from, PyObject *keeper)
     if (copy_table(from, &table) < 0 || memrt__held_allocator_new(&table, keeper, &held) < 0) {
         return NULL;
     }
-    return new_capsule(&held);
+    return memrt__allocator_as_capsule(&held);
 }
 
 static PyObject *allocator_of_callables(PyObject *module, PyObject *args)
@@ -109,7 +107,7 @@ static PyObject *allocator_of_callables(PyObject *module, PyObject *args)
     free_function = free_function == Py_None ? NULL : free_function;
     return memrt__python_allocator_new(allocate, free_function, &allocator) < 0
                ? NULL
-               : new_capsule(&allocator);
+               : memrt__allocator_as_capsule(&allocator);
 }
 
 static PyObject *allocator_of_table(PyObject *module, PyObject *args)

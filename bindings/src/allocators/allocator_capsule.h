@@ -8,6 +8,10 @@
 /// A capsule of this module owns its allocator until a policy takes the allocator. The capsule then
 /// has the name USED, and a second policy refuses the capsule.
 
+/// Return a new capsule of this module, or NULL with an exception. Takes over the allocator, also
+/// on failure. The table must have a `destroy`.
+PyObject *memrt__allocator_as_capsule(const memrt_allocator_t *allocator);
+
 /// Take the allocator out of a capsule of this module. Call memrt__allocator_untake() if no policy
 /// owns the allocator in the end.
 /// Failure: -1 with TypeError or ValueError.

@@ -5,8 +5,11 @@
 /// Set when interpreter shutdown begins. Nothing is scheduled after that: Py_AddPendingCall needs
 /// an interpreter that still exists.
 static atomic_int closing;
+static atomic_int entering;   ///< number of threads that wait for the GIL in enter
 static atomic_int scheduling; ///< number of threads inside memrt__interpreter_schedule()
 atomic_int memrt__interpreter_is_gone;
+
+#define YIELDS_MAX 10000 /* of a thread that ends Python, in each of its waits */
 PyInterpreterState *memrt__main_interpreter;
 
 void memrt__interpreter_setup(void)
@@ -63,11 +66,24 @@ int memrt__interpreter_enter(int *state)
     if (memrt__holds_python()) {
         return 1;
     }
-    if (atomic_load(&closing) || may_be_in_subinterpreter()) {
-        return 0;
+    atomic_fetch_add(&entering, 1); /* before the check, for memrt__interpreter_await_entries() */
+    int may_enter = !atomic_load(&closing) && !may_be_in_subinterpreter();
+    if (may_enter) {
+        *state = (int)PyGILState_Ensure();
     }
-    *state = (int)PyGILState_Ensure();
-    return 1;
+    atomic_fetch_sub(&entering, 1);
+    return may_enter;
+}
+
+void memrt__interpreter_await_entries(void)
+{
+    Py_BEGIN_ALLOW_THREADS;
+    /* GCOV_EXCL_BR_START: only while a thread waits for the GIL */
+    for (int i = 0; i < YIELDS_MAX && atomic_load(&entering) != 0; i++) {
+        /* GCOV_EXCL_BR_STOP */
+        sched_yield();
+    }
+    Py_END_ALLOW_THREADS;
 }
 
 void memrt__interpreter_leave(int state)
@@ -105,8 +121,6 @@ void memrt__interpreter_schedule(void)
 {
     (void)memrt__interpreter_schedule_call(run_work);
 }
-
-#define YIELDS_MAX 10000
 
 void memrt__interpreter_stop_scheduling(void)
 {

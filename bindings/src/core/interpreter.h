@@ -75,6 +75,11 @@ int memrt__interpreter_is_finalizing(void);
 /// all threads without the GIL while a subinterpreter exists.
 int memrt__interpreter_enter(int *state);
 
+/// After memrt__interpreter_stop_scheduling(), let threads that wait in memrt__interpreter_enter()
+/// get the GIL, for at most 10,000 yields of the processor. A thread that waits for the GIL while
+/// Python ends would hang. Needs the GIL, which the function releases meanwhile.
+void memrt__interpreter_await_entries(void);
+
 /// Undo a successful memrt__interpreter_enter().
 void memrt__interpreter_leave(int state);
 

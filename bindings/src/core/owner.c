@@ -247,6 +247,7 @@ static PyObject *close_queue(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     memrt__interpreter_stop_scheduling();
+    memrt__interpreter_await_entries();
     memrt__owner_drain();
     Py_RETURN_NONE;
 }

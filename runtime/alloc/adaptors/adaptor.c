@@ -5,6 +5,7 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 

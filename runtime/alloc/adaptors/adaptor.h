@@ -1,35 +1,9 @@
 #ifndef MEMRT_ALLOC_ADAPTORS_ADAPTOR_H
 #define MEMRT_ALLOC_ADAPTORS_ADAPTOR_H
 
-#include <memrt/adaptor.h>
+#include <memrt/allocator/adaptor.h>
 
-#include "runtime/alloc/allocator.h"
-#include "runtime/base/check.h"
-
-/// Adaptors. Each kind has a file with its functions. The functions on the whole upstream are
-/// common to all kinds.
-
-/// Context of an adaptor.
-typedef struct memrt__adaptor {
-    memrt_allocator_t upstream;
-    memrt_adaptor_options_t options;
-    size_t in_use; ///< LIMITING: bytes of live blocks and of requests in progress
-} memrt__adaptor_t;
-
-/// Functions of a kind.
-typedef struct memrt__adaptor_functions {
-    const char *name;
-    void *(*alloc)(void *ctx, size_t size, size_t align);
-    void *(*alloc_zeroed)(void *ctx, size_t size, size_t align);
-    void *(*realloc)(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align);
-    void (*free)(void *ctx, void *ptr, size_t size, size_t align);
-} memrt__adaptor_functions_t;
-
-extern const memrt__adaptor_functions_t memrt__counting_functions;
-extern const memrt__adaptor_functions_t memrt__limiting_functions;
-extern const memrt__adaptor_functions_t memrt__aligning_functions;
-extern const memrt__adaptor_functions_t memrt__retrying_functions;
-extern const memrt__adaptor_functions_t memrt__logging_functions;
+/// Adaptors: wrappers that add a property to an allocator.
 
 /// See memrt_api_t.allocator_adaptor.
 memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,

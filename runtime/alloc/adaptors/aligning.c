@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "runtime/alloc/adaptors/adaptor.h"
+#include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/base/size.h"
 
 /// Return the size for the upstream, or 0 if the sum overflows. Before a block with a large

@@ -1,6 +1,6 @@
 /// Counting adaptor: counts calls and bytes.
 
-#include "runtime/alloc/adaptors/adaptor.h"
+#include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/base/atomics.h"
 
 static memrt_adaptor_counts_t *get_counts(void *ctx)

@@ -1,6 +1,6 @@
 /// Limiting adaptor: refuses requests above a number of bytes in use.
 
-#include "runtime/alloc/adaptors/adaptor.h"
+#include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/base/atomics.h"
 
 /// Reserve bytes under the limit. Threads that reserve at once never exceed the limit together.

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "runtime/alloc/adaptors/adaptor.h"
+#include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/base/shield.h"
 #include "runtime/os/os.h"
 

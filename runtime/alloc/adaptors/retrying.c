@@ -1,6 +1,6 @@
 /// Retrying adaptor: calls a function when the upstream refuses, and repeats the request.
 
-#include "runtime/alloc/adaptors/adaptor.h"
+#include "runtime/alloc/adaptors/adaptor_functions.h"
 
 static bool may_repeat(const memrt__adaptor_t *adaptor, size_t size, size_t align)
 {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/alloc/adaptors/adaptor.h"
+#include "runtime/alloc/allocator.h"
 
 static memrt_allocator_t adaptor;
 

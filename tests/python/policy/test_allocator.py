@@ -236,7 +236,7 @@ def test_ctrl_c_inside_allocate_arrives_after_the_allocation(unraisable):
     assert unraisable == []
 
 
-def test_arrays_made_inside_allocate_come_from_the_default_allocator():
+def test_arrays_made_inside_allocate_use_default_allocator():
     arena, kept = Arena(), []
 
     def allocate(nbytes, alignment):
@@ -406,7 +406,7 @@ sys.modules["late"] = Late()
 """
 
 
-def test_frees_during_finalization_leak_and_allocations_are_refused(run_python):
+def test_finalization_leaks_frees_and_refuses_allocations(run_python):
     result = run_python(FINALIZATION)
     assert result.returncode == 0
     assert result.stderr == ""

@@ -1,12 +1,15 @@
 """Memory that outlives a module, a thread, an interpreter or the parent process."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from gil import CAN_LACK_GIL
 from memrt import _memrt
 
+ROOT = Path(__file__).resolve().parents[3]
 PLACES = {
     "module globals": "kept = {made}",
     "sys": "import sys; sys.kept = {made}",
@@ -300,13 +303,27 @@ def test_owners_released_by_a_c_thread_are_all_run_or_dropped(run_host, probe):
     assert run + dropped == OWNERS
 
 
-@pytest.mark.parametrize("module", ["_memrt", "probe"])
-def test_extensions_never_call_pygilstate_ensure(module, probe):
+def test_headers_for_extensions_never_request_the_gil(probe):
     """A thread that requests the GIL while Python ends hangs."""
-    path = {"_memrt": _memrt, "probe": probe}[module].__file__
-    needed = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
+    command = ["nm", "-D", probe.__file__]
+    needed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "PyCapsule_New" in needed
     assert "PyGILState_Ensure" not in needed
+
+
+def test_only_allocators_in_python_request_the_gil():
+    """memrt__interpreter_enter() requests the GIL, and refuses once shutdown begins."""
+    comment = re.compile(r"//.*|/\*(?s:.*?)\*/")
+    sources = {path.name: path for path in (ROOT / "bindings" / "src").rglob("*.c")}
+    texts = {name: comment.sub("", path.read_text()) for name, path in sources.items()}
+    callers = {
+        function: sorted(name for name, text in texts.items() if f"{function}(" in text)
+        for function in ("PyGILState_Ensure", "memrt__interpreter_enter")
+    }
+    assert callers == {
+        "PyGILState_Ensure": ["interpreter.c"],
+        "memrt__interpreter_enter": ["adaptor.c", "interpreter.c", "python_allocator.c"],
+    }
 
 
 def test_extension_never_calls_pygilstate_check():

@@ -1,0 +1,375 @@
+"""Add properties to allocators: each adaptor wraps an allocator, the upstream.
+
+Adaptors are allocators for ``memrt.Policy(allocator=...)``, and can be stacked. The upstream is any
+allocator that a policy accepts, or memrt's own allocator.
+
+Ownership: an adaptor takes over its upstream, and a policy takes over the adaptor. So an adaptor
+serves a single policy.
+
+Threads: adaptors take no locks, so several threads call the upstream at once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from memrt import _memrt
+from memrt._policy.allocator_source import allocator_capsule
+from memrt._policy.limit_amount import parse_amount
+from memrt._support.public import public
+
+__all__ = [
+    "Adaptor",
+    "AdaptorCounts",
+    "aligning",
+    "counting",
+    "guard",
+    "limiting",
+    "logging",
+    "retrying",
+]
+
+_COUNTING, _LIMITING, _ALIGNING, _RETRYING, _LOGGING = range(1, 6)  # memrt_adaptor_kind_t
+_COUNTS = struct.Struct("6N")  # memrt_adaptor_counts_t
+
+
+class _File(Protocol):
+    def fileno(self) -> int: ...
+
+
+@public("memrt.adaptors")
+class AdaptorCounts(NamedTuple):
+    """Counters of a counting adaptor.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.adaptors.counting().counts.allocations
+    0
+    """
+
+    allocations: int
+    """Successful allocations."""
+    resizes: int
+    """Successful resizes."""
+    frees: int
+    """Freed blocks."""
+    refusals: int
+    """Refused allocations and resizes."""
+    in_use: int
+    """Bytes of live blocks, with memrt's headers."""
+    peak: int
+    """Maximum of `in_use`, in bytes."""
+
+
+@public("memrt.adaptors")
+class Adaptor:
+    """Allocator over another allocator; the functions of the module create adaptors.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the function that creates the adaptor.
+    capsule : object
+        Allocator as a capsule with the name "memrt.allocator".
+    counts : bytearray, optional
+        Memory of the counters of a counting adaptor.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.adaptors.limiting(limit="1 MiB")
+    <memrt.adaptors.limiting>
+    """
+
+    __slots__ = ("_capsule", "_counts", "_kind")
+
+    def __init__(self, kind: str, capsule: object, counts: bytearray | None = None) -> None:
+        self._kind = kind
+        self._capsule = capsule
+        self._counts = counts
+
+    def __memrt_allocator__(self) -> object:
+        """Return the allocator as a capsule, for a policy or another adaptor.
+
+        Returns
+        -------
+        object
+            Capsule with the name "memrt.allocator", the same object every time.
+        """
+        return self._capsule
+
+    @property
+    def counts(self) -> AdaptorCounts:
+        """Counters of a counting adaptor; AttributeError for another adaptor."""
+        if self._counts is None:
+            raise AttributeError(f"adaptor with counts must be counting(), got {self._kind}()")
+        return AdaptorCounts(*_COUNTS.unpack(self._counts))
+
+    def __repr__(self) -> str:
+        return f"<memrt.adaptors.{self._kind}>"
+
+
+def _adapt(
+    name: str,
+    kind: int,
+    upstream: object,
+    *,
+    amount: int = 0,
+    counts: bytearray | None = None,
+    failed: Callable[[int, int], object] | None = None,
+    file: int = -1,
+) -> Adaptor:
+    source = None if upstream is None else allocator_capsule(upstream)
+    capsule = _memrt.allocator_adaptor(source, kind, amount, counts, failed, file)
+    return Adaptor(name, capsule, counts)
+
+
+@public("memrt.adaptors")
+def counting(upstream: object = None) -> Adaptor:
+    """Return an adaptor that counts calls and bytes.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, in a form that :class:`memrt.Policy` accepts. None: memrt's allocator.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor with the property `counts`.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form.
+    ValueError
+        The upstream belongs to another adaptor or policy, or its table is bad.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> calls = memrt.adaptors.counting()
+    >>> with memrt.Policy(allocator=calls):
+    ...     block = np.empty(1000)
+    >>> calls.counts.allocations, calls.counts.in_use >= 8000
+    (1, True)
+    """
+    return _adapt("counting", _COUNTING, upstream, counts=bytearray(_COUNTS.size))
+
+
+@public("memrt.adaptors")
+def limiting(upstream: object = None, *, limit: int | str) -> Adaptor:
+    """Return an adaptor that refuses requests above a number of bytes in use.
+
+    The bytes include memrt's headers. See ``memrt.Policy(limit=...)`` for a limit of array data.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`.
+    limit : int or str
+        Bytes: a whole number, or a text like "2 GiB".
+
+    Returns
+    -------
+    Adaptor
+        Adaptor with the limit.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form, or the limit is neither a text nor a whole number.
+    ValueError
+        The limit is bad, or as for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.Policy(allocator=memrt.adaptors.limiting(limit="1 MiB")):
+    ...     try:
+    ...         memrt.empty(10**6)
+    ...     except MemoryError:
+    ...         print("refused")
+    refused
+    """
+    return _adapt("limiting", _LIMITING, upstream, amount=parse_amount(limit))
+
+
+@public("memrt.adaptors")
+def aligning(upstream: object = None, *, honoured: int = 16) -> Adaptor:
+    """Return an adaptor that serves each alignment over an upstream with small alignments.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`.
+    honoured : int, default 16
+        Largest alignment that the upstream honours, in bytes: a power of two from 8 to 2**30. A
+        larger alignment costs the alignment and 8 bytes per block.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor that requests at most the alignment `honoured`.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form.
+    ValueError
+        `honoured` is bad, or as for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> def allocate_bytes(nbytes, alignment):
+    ...     return bytearray(nbytes)
+    >>> with memrt.Policy(4096, allocator=memrt.adaptors.aligning(allocate_bytes)):
+    ...     memrt.empty(10).ctypes.data % 4096
+    0
+    """
+    return _adapt("aligning", _ALIGNING, upstream, amount=honoured)
+
+
+@public("memrt.adaptors")
+def retrying(upstream: object = None, *, function: Callable[[int, int], object]) -> Adaptor:
+    """Return an adaptor that calls a function when the upstream refuses, and may repeat.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`.
+    function : callable
+        Called with the size in bytes and the alignment of the refused request, on the allocating
+        thread with the GIL. A true result repeats the request. Exceptions go to
+        ``sys.unraisablehook`` and refuse the request.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor that holds the function.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form, or the function is not callable.
+    ValueError
+        As for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> refused = []
+    >>> limited = memrt.adaptors.limiting(limit=1000)
+    >>> def note(size, alignment):
+    ...     refused.append(size)
+    >>> with memrt.Policy(allocator=memrt.adaptors.retrying(limited, function=note)):
+    ...     try:
+    ...         memrt.empty(1000)
+    ...     except MemoryError:
+    ...         print(refused[0] >= 8000)
+    True
+    """
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {type(function).__name__}")
+    return _adapt("retrying", _RETRYING, upstream, failed=function)
+
+
+@public("memrt.adaptors")
+def logging(upstream: object = None, *, file: int | _File = 2) -> Adaptor:
+    """Return an adaptor that writes a line for each call to a file.
+
+    A line has 6 fields with commas between: "alloc", "realloc" or "free", the system's id of the
+    thread, the address, the size in bytes, the alignment, and the old address of a resize, else 0.
+    The address of a refusal is 0. Each line is one system call, without the GIL.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`.
+    file : int or file object, default 2
+        File descriptor, or object with ``fileno()``. The file must stay open until the last block
+        of the policy is freed.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor with the descriptor of the file.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form.
+    ValueError
+        The descriptor is negative, or as for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as log:
+    ...     with memrt.Policy(allocator=memrt.adaptors.logging(file=log)):
+    ...         logged = memrt.empty(1000)
+    ...     position = log.seek(0)
+    ...     log.readline().decode().split(",")[0]
+    'alloc'
+    """
+    descriptor = file if isinstance(file, int) else file.fileno()
+    return _adapt("logging", _LOGGING, upstream, file=descriptor)
+
+
+@public("memrt.adaptors")
+def guard(upstream: object = None) -> Adaptor:
+    """Return an adaptor with redzones, which ends the process at a write past a block.
+
+    The guard finds a write past either end, a second free, and a write to a freed block, when the
+    block is freed, resized or reused. The message names the block and the call stacks.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`.
+
+    Returns
+    -------
+    Adaptor
+        Guard over the allocator.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form.
+    ValueError
+        As for :func:`counting`.
+    MemoryError
+        The allocation of the guard failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> stack = memrt.adaptors.counting(memrt.adaptors.guard())
+    >>> with memrt.Policy(allocator=stack):
+    ...     checked = memrt.zeros(1000)
+    >>> stack.counts.in_use >= 8000
+    True
+    """
+    source = None if upstream is None else allocator_capsule(upstream)
+    return Adaptor("guard", _memrt.allocator_guard(source))
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
