@@ -63,7 +63,7 @@ SUMMARY = {
     "checking": ("overrun, planted and found",),
     "conformance": ("subjects", "clauses tried"),
     "findings": ("found and fixed",),
-    "profilers": ("memrt, of 10", "memray, of 10", "tracemalloc, of 10"),
+    "clients/profilers": ("memrt, of 10", "memray, of 10", "tracemalloc, of 10"),
 }
 
 # Names of the sections, in the order of the page.
@@ -84,7 +84,7 @@ SECTIONS = (
     "checking",
     "conformance",
     "findings",
-    "profilers",
+    "clients/profilers",
 )
 
 
@@ -137,9 +137,10 @@ def record(
         "columns": list(columns),
         "rows": [list(row) for row in rows],
     }
-    FIGURES.mkdir(parents=True, exist_ok=True)
+    file = FIGURES / f"{section}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(figures, indent=2, ensure_ascii=False)
-    (FIGURES / f"{section}.json").write_text(text + "\n", encoding="utf-8")
+    file.write_text(text + "\n", encoding="utf-8")
     write()
 
 

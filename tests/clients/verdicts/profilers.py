@@ -136,7 +136,7 @@ def main(names: list[str]) -> int:
 
 
 def record(rows: list[list[str]]) -> None:
-    """Write the section `profilers` of docs/reliability.md."""
+    """Write the section `clients/profilers` of docs/reliability.md."""
     sys.path.insert(0, str(ROOT / "tests" / "reliability"))
     import importlib.metadata
 
@@ -151,7 +151,7 @@ def record(rows: list[list[str]]) -> None:
         for name in ("memray", "numpy", "pandas", "scikit-learn", "xarray", "jax", "numba")
     )
     page.record(
-        "profilers",
+        "clients/profilers",
         "Findings beside memray and tracemalloc",
         "Programs with a planted memory problem, in the idioms of other libraries. memrt: the first"
         " finding is right if its rule, line and holder are the planted ones. memray: the three"
