@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster
 from distributed.scheduler import KilledWorker
 
 WORKERS = 2
-TIMEOUT, ALIVE = 600, 30  # seconds for the stack, and for a task afterwards
+TIMEOUT, ALIVE = 600, 180  # seconds for the stack, and for a task afterwards
 PERIOD = 0.02  # seconds between readings of resident memory
 
 
