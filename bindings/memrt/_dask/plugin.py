@@ -12,7 +12,6 @@ import distributed.worker
 from dask.utils import key_split
 from distributed.diagnostics.plugin import WorkerPlugin
 
-import memrt.dask  # noqa: F401 - a worker may unpickle the plugin before any import of memrt.dask
 from memrt._dask import task_metrics
 from memrt._dask.cluster_figures import NAME as HEARTBEAT
 from memrt._dask.heartbeat import Heartbeat
