@@ -165,6 +165,10 @@ def performance_report(filename: str = "dask-report.html", **options: Any) -> It
     **options
         Further options of ``distributed.performance_report``.
 
+    Yields
+    ------
+    None
+
     Raises
     ------
     ImportError

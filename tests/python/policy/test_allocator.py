@@ -4,6 +4,7 @@ import ctypes
 import gc
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -220,7 +221,15 @@ def test_exception_of_free_is_unraisable(unraisable):
     assert set(unraisable) == {ValueError}
 
 
-def test_ctrl_c_inside_allocate_arrives_after_the_allocation(unraisable):
+@pytest.fixture
+def ctrl_c():
+    """Let Ctrl-C raise KeyboardInterrupt. A process in the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_inside_allocate_arrives_after_the_allocation(unraisable, ctrl_c):
     def allocate(nbytes, alignment):
         raise KeyboardInterrupt
 
