@@ -1,6 +1,6 @@
 """Read and write recordings: a JSON line for the file, a line per process, and an end line.
 
-docs/guide/reports.md describes the format. The reader validates every field, so that pages and
+docs/internals/recording-format.md describes the format. The reader validates every field, so that pages and
 pictures can rely on the contents.
 """
 

@@ -184,7 +184,7 @@ def test_problems_are_lines_that_the_matcher_of_the_guide_reads(recorded):
     result = run_memrt("convert", "r", "--to", "problems", cwd=recorded)
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    guide = (Path(__file__).parents[3] / "docs" / "guide" / "reports.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs" / "guide" / "leaks" / "editors.md").read_text()
     matcher = json.loads(re.search(r"```text\n(\{.*?)```", guide, re.DOTALL)[1])
     pattern = matcher["tasks"][0]["problemMatcher"]["pattern"]
     names = ("file", "line", "severity")
