@@ -1,7 +1,7 @@
 """Read and write recordings: a JSON line for the file, a line per process, and an end line.
 
-docs/internals/recording-format.md describes the format. The reader validates every field, so that pages and
-pictures can rely on the contents.
+docs/internals/recording-format.md describes the format. The reader validates every field, so that
+pages and pictures can rely on the contents.
 """
 
 from __future__ import annotations

@@ -245,6 +245,7 @@ def group(ages, numbers):
     ("ages", "numbers", "expected"),
     [
         (range(12, 0, -1), range(1, 37, 3), True),
+        ([100, *range(12, 1, -1)], range(1, 37, 3), True),  # waited after the first
         (range(120, 108, -1), range(1, 37, 3), False),  # loaded at the start
         (range(12, 0, -1), range(1, 13), False),  # other allocations came later
         (range(9, 0, -1), range(1, 28, 3), False),  # too few

@@ -15,7 +15,7 @@ from memrt._tracking.sites import Place, site_text
 _LEAST_LOST = 64 * 1024  # bytes
 _GROWING_PART = 0.05  # least part of the peak of a growing line
 _LEAST_BUFFERS = 10  # of a growing line
-_LEAST_IN_A_THIRD = 0.15  # part of the buffers that each third of the run must have allocated
+_LEAST_PART = 0.15  # of the buffers, in each third of the allocations and the late half of the time
 
 
 def find_lost(evidence: Evidence) -> Iterator[Finding]:
@@ -74,9 +74,10 @@ def find_growth(evidence: Evidence) -> Iterator[Finding]:
 def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
     """Return whether buffers were allocated until the end, between other allocations.
 
-    Each third of the time from the first of the buffers to the end must have a part of the buffers,
-    by time and by number of allocations. Other allocations must be at least as many, and a quarter
-    of all must be freed. A program that loads data first, or only loads data, does not count.
+    Each third of the allocations from the first of the buffers to the end must have a part of the
+    buffers, and so must the second half of the time. Time counts less, because a process may wait
+    at any moment. Other allocations must be at least as many, and a quarter of all must be freed. A
+    program that loads data first, or only loads data, does not count.
     """
     first = min(buffer.id for buffer in buffers) - 1
     allocated = evidence.last - first
@@ -85,14 +86,15 @@ def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
         return False
     ages = [max(buffer.age - evidence.delay, 0.0) for buffer in buffers]
     numbers = [(buffer.id - first) / allocated for buffer in buffers]
-    oldest = max(ages) or 1.0
-    return _spread(numbers) and _spread([1 - age / oldest for age in ages])
+    max_age = max(ages)
+    late = sum(2 * age <= max_age for age in ages)
+    return _spread(numbers) and late >= _LEAST_PART * len(buffers)
 
 
 def _spread(parts: list[float]) -> bool:
     """Return whether numbers from 0 to 1 are in each third of the range."""
     thirds = Counter(min(max(int(part * 3), 0), 2) for part in parts)
-    return all(thirds[third] >= _LEAST_IN_A_THIRD * len(parts) for third in range(3))
+    return all(thirds[third] >= _LEAST_PART * len(parts) for third in range(3))
 
 
 def holder_text(evidence: Evidence, buffers: list[LiveBuffer]) -> str | None:

@@ -94,14 +94,14 @@ def find_repeated(evidence: Evidence) -> Iterator[Finding]:
 def find_fragmentation(evidence: Evidence) -> Iterator[Finding]:
     """Find free memory that stays in memory, above the memory in use."""
     memory = evidence.memory
-    arrays, used = memory.get("arrays", 0), memory.get("malloc_used", 0)
+    arrays, resident = memory.get("arrays", 0), sum(memory.values())
     for free, owner, fix in (
         (min(memory.get("cached", 0), evidence.cached), "memrt", "`memrt.release_unused()`"),
         (memory.get("malloc_free", 0), "malloc", "malloc_trim(0), or set MALLOC_ARENA_MAX=2"),
     ):
-        if free >= max(_FREE_BYTES, arrays + used):
+        if free >= max(_FREE_BYTES, resident - free):
             text = (
-                f"{human_bytes(free)} of {human_bytes(sum(memory.values()))} in memory at the end "
+                f"{human_bytes(free)} of {human_bytes(resident)} in memory at the end "
                 f"are free blocks that {owner} keeps; {human_bytes(arrays)} are live arrays"
             )
             yield Finding("fragmentation", free, text, f"after the peak, call {fix}")
