@@ -830,6 +830,7 @@ for _ in range(50_000):
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["memrt.holders(mine)", "memrt.debug.retention(0, 0)"])
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_interrupt_raises_and_keeps_refcount_and_gc_state(run_python, structure, call):
@@ -897,6 +898,7 @@ print(checks, sum(map(interrupted, chosen)) == len(chosen), references() == befo
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_interrupt_at_any_check_ends_a_search(run_python, interrupts, search):
     preload = ":".join(filter(None, (os.environ.get("LD_PRELOAD"), str(interrupts))))
@@ -951,6 +953,7 @@ def steps_of(function, build, length: int) -> int:
     return counts[1] - counts[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [deep_list, chained_views, views_in_one_list])
 @pytest.mark.parametrize("function", [memrt.holders, lambda _: memrt.debug.retention(0, 0)])
 def test_search_steps_are_linear_in_object_graph_size(function, build):
@@ -959,6 +962,7 @@ def test_search_steps_are_linear_in_object_graph_size(function, build):
     assert many < 64 * few  # 16 if linear (more where tables double); 256 if quadratic
 
 
+@pytest.mark.slow
 def test_survey_steps_are_linear_in_the_number_of_buffers():
     with (
         memrt.Policy(name="held"),

@@ -257,6 +257,7 @@ INDEX = st.tuples(*(slices(length) for length in SHAPE))
 
 @settings(max_examples=40)
 @given(st.lists(INDEX, min_size=1, max_size=5), st.permutations(range(3)))
+@pytest.mark.slow
 def test_viewed_bytes_match_the_elements_of_random_views(indices, axes):
     whole = block()
     places = np.arange(whole.size).reshape(SHAPE)

@@ -975,6 +975,7 @@ def test_any_tensor_is_imported_or_refused_and_deleted_once(strides, data, devic
     ),
     kind=st.sampled_from(KINDS),
 )
+@pytest.mark.slow
 def test_dlpack_arguments_never_raise_type_error(wishes, kind):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
