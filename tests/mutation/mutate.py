@@ -52,7 +52,11 @@ LIMIT = 30  # seconds until a test program counts as hung
 LEAST = 90.0
 
 # Slow tests run after all other tests, unless the mutant is in their own file.
-LAST = ("test_purger", "test_policy", "test_page_heap", "test_heap", "stress", "test_conformance")
+LAST = (
+    *("test_stats_page", "test_heap", "test_scope", "test_conformance", "test_purger", "stress"),
+    *("test_creators", "test_memory_limit", "test_peak", "test_fork_handlers", "test_pressure"),
+    *("test_shield", "test_soft_limit"),
+)
 
 
 @dataclass(frozen=True)
