@@ -12,11 +12,7 @@ static memrt_adaptor_counts_t *get_counts(void *ctx)
 /// reading between two steps may show a peak below the bytes in use.
 static void add_bytes(memrt_adaptor_counts_t *counts, size_t bytes)
 {
-    size_t now = memrt__fetch_add_relaxed(&counts->in_use, bytes) + bytes;
-    size_t peak = memrt__load_relaxed(&counts->peak);
-    while (now > peak && !memrt__cas_relaxed(&counts->peak, peak, now)) {
-        peak = memrt__load_relaxed(&counts->peak);
-    }
+    memrt__raise_release(&counts->peak, memrt__fetch_add_relaxed(&counts->in_use, bytes) + bytes);
 }
 
 static void *count_allocation(void *ctx, size_t size, size_t align, bool zeroed)

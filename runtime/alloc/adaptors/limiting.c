@@ -3,13 +3,14 @@
 #include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/base/atomics.h"
 
-/// Reserve bytes under the limit. Threads that reserve at once never exceed the limit together.
+/// Reserve bytes under the limit. Threads that reserve at once never exceed the limit together, so
+/// the bytes in use are at most the limit.
 static bool reserve(memrt__adaptor_t *adaptor, size_t bytes)
 {
     size_t before;
     do {
         before = memrt__load_relaxed(&adaptor->in_use);
-        if (before > adaptor->options.amount || bytes > adaptor->options.amount - before) {
+        if (bytes > adaptor->options.amount - before) {
             return false;
         }
     } while (!memrt__cas_relaxed(&adaptor->in_use, before, before + bytes));
