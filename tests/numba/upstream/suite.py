@@ -111,16 +111,23 @@ class Suite:
         return folder
 
 
-def run(suite: Suite, pieces: list[Piece], jobs: int) -> None:
-    """Run the pieces without results on both sides, and print the progress."""
+def run(suite: Suite, pieces: list[Piece], jobs: int, sides: tuple[str, ...] = SIDES) -> None:
+    """Run the pieces without results on the given sides, and print the progress."""
 
     def run_one(work: tuple[str, Piece]) -> tuple[str, bool]:
         side, piece = work
         is_new = not piece.file(suite.results_of(side)).exists()
         return f"{side:5} {piece.name}: {in_words(run_piece(suite, *work)['outcomes'])}", is_new
 
-    work = [(side, piece) for piece in pieces for side in SIDES]
+    work = [(side, piece) for piece in pieces for side in sides]
     run_all(work, run_one, lambda item: len(item[1].tests), jobs)
+
+
+def passed(suite: Suite, piece: Piece) -> bool:
+    """Return whether all tests of a piece passed on memrt. Such a piece needs no run on stock."""
+    file = piece.file(suite.results_of("memrt"))
+    outcomes = json.loads(file.read_text())["outcomes"] if file.exists() else {}
+    return bool(outcomes) and all(entry["outcome"] == "ok" for entry in outcomes.values())
 
 
 def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
