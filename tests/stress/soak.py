@@ -24,14 +24,14 @@ RECORDED = 300  # minimum seconds of a soak for recorded figures
 
 
 def settings() -> list[str]:
-    """Return "" (the unchanged environment), then each setting of settings.txt."""
+    """Return "" (the unchanged environment), then each line of settings.txt."""
     lines = SETTINGS.read_text(encoding="utf-8").splitlines()
     return ["", *(line for line in lines if not line.startswith("#"))]
 
 
 def run_of(program: Path, setting: str, seed: int, seconds: int, threads: int) -> Run:
-    """Return a run of the program under an environment setting, or "" for no setting."""
-    variables = dict([setting.split("=", 1)] if setting else [], CK_RUN_CASE=TEST)
+    """Return a run of the program under the environment settings of a line; "" for none."""
+    variables = dict((pair.split("=", 1) for pair in setting.split()), CK_RUN_CASE=TEST)
     stress = {"SEED": seed, "SECONDS": seconds, "THREADS": threads}
     variables.update({f"STRESS_{name}": str(value) for name, value in stress.items()})
     return Run(f"seed {seed}", [str(program)], seconds + GRACE, variables)
