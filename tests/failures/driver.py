@@ -149,9 +149,13 @@ def count(name: str, case: Case, fault: Fault, goes_on: bool) -> Count:
     raise AssertionError
 
 
-def both(name: str, case: Case, fault: Fault) -> Iterator[Count]:
-    may_crash = case.sets_context and fault.name == "python"
-    for goes_on in (False,) if may_crash else (False, True):
+def both(name: str, case: Case, fault: Fault, quick: bool) -> Iterator[Count]:
+    """Let each failure point fail alone, and together with all later points.
+
+    With `quick`, failure points of Python's allocators, most of all points, fail alone only.
+    """
+    alone = fault.name == "python" and (quick or case.sets_context)  # the context may crash
+    for goes_on in (False,) if alone else (False, True):
         yield count(name, case, fault, goes_on)
 
 

@@ -1,7 +1,7 @@
 """Inject a failure at every failure point of every public call: `./dev verify failures`.
 
     ./dev verify failures            C, Python and Numba; writes its section of docs/reliability.md
-    ./dev verify failures --quick    C and Python, and writes nothing
+    ./dev verify failures --quick    C and Python, fewer failures together, and writes nothing
 
 Failure points are memory requests of memrt, of Python's allocators and of the C library's heap,
 and mappings, advice and threads. Each point fails alone, and together with all later points. To
@@ -52,9 +52,9 @@ def meet_in_c() -> bool:
     return succeeded(ROOT / "build" / "dev" / "test_creators")
 
 
-def meet_in_python(part: str) -> bool:
-    worker = Path(__file__).with_name("meet.py")
-    return succeeded(sys.executable, worker, "--part", part, env=refusal.environment(WORK))
+def meet_in_python(part: str, options: list[str]) -> bool:
+    command = [sys.executable, Path(__file__).with_name("meet.py"), *options, "--part", part]
+    return succeeded(*command, env=refusal.environment(WORK))
 
 
 def meet_in_numba() -> bool:
@@ -63,14 +63,16 @@ def meet_in_numba() -> bool:
     return succeeded(newest_python(), "-m", "pytest", "-q", *NUMBA)
 
 
-def meet(numba: bool) -> bool:
+def meet(quick: bool) -> bool:
     """Run the cases of all languages, a process for each processor."""
     refusal.build(WORK)
     processes = os.cpu_count() or 1
+    options = ["--quick"] if quick else []
+    parts = [f"{k}/{processes}" for k in range(1, processes + 1)]
     with ThreadPoolExecutor(processes) as pool:
-        runs = [pool.submit(meet_in_python, f"{k}/{processes}") for k in range(1, processes + 1)]
+        runs = [pool.submit(meet_in_python, part, options) for part in parts]
         runs.append(pool.submit(meet_in_c))
-        if numba:
+        if not quick:
             runs.append(pool.submit(meet_in_numba))
     return all(run.result() for run in runs)
 
@@ -112,11 +114,11 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="run without Numba, write no page")
+    parser.add_argument("--quick", action="store_true", help="run less, write no page")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     FILE.unlink(missing_ok=True)
-    is_good = meet(numba=not options.quick)
+    is_good = meet(options.quick)
     functions = by_function(points.read(FILE))
     unmet = exported() - set(functions)
     print(

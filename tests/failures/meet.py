@@ -1,6 +1,6 @@
 """Run the cases with faults and print the number of failure points (worker process).
 
-usage: python meet.py [--faults NAME,...] [--part K/N] [PATTERN ...]
+usage: python meet.py [--faults NAME,...] [--quick] [--part K/N] [PATTERN ...]
 
 The library of refusing.c must be preloaded, and nomemory and probe must be importable. The exit
 status is 1 if a case went wrong or a public name has no case.
@@ -27,14 +27,14 @@ def chosen_cases(patterns: list[str], part: str) -> list[str]:
     return names[int(which) - 1 :: int(number)]
 
 
-def meet_fault(fault: Fault, names: list[str], wrong: list[str]) -> list[driver.Count]:
+def meet_fault(fault: Fault, names: list[str], wrong: list[str], quick: bool) -> list[driver.Count]:
     counts = []
     keep_what_makes_calls(fault)
     for name in names:
         case = CASES[name]
         if fault.name in case.faults:
             try:
-                counts.extend(driver.both(name, case, fault))
+                counts.extend(driver.both(name, case, fault, quick))
             except driver.WrongError as error:
                 wrong.append(str(error))
                 print(error, file=sys.stderr, flush=True)
@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--faults", default="", help="comma-separated kinds of faults; default: all"
     )
+    parser.add_argument("--quick", action="store_true", help="see driver.both()")
     parser.add_argument("--part", default="1/1", metavar="K/N", help="one of N parts of the cases")
     parser.add_argument(
         "patterns", nargs="*", default=[""], help="parts of case names; default: all"
@@ -64,7 +65,7 @@ def main() -> int:
     names = chosen_cases(options.patterns, options.part)
     for name in chosen:
         begin = time.monotonic()
-        counts = meet_fault(faults[name], names, wrong)
+        counts = meet_fault(faults[name], names, wrong, options.quick)
         met, refused = sum(c.points for c in counts), sum(c.refused for c in counts)
         seconds = time.monotonic() - begin
         print(f"{name:8} {met:7,} points, {refused:7,} refused, in {seconds:.1f} s", flush=True)
