@@ -177,10 +177,9 @@ def test_event_loop_does_not_wait_for_itself(memory, loop):
     assert worker.data.evicted == 0
 
 
-def test_stop_ends_the_wait_of_a_refused_allocation(loop):
+def test_stop_ends_the_wait_of_a_refused_allocation(memory, loop):
     worker = Worker(others() + 400 * MIB, [memrt.zeros(20 * MIB, "u1") for _ in range(4)])
-    each = WorkerMemory(worker, None)
-    loop(each.start)
+    each = memory(worker, None)
     memrt.limit(90 * MIB)
     refused = []
 
@@ -201,8 +200,6 @@ def test_stop_ends_the_wait_of_a_refused_allocation(loop):
     loop(stop_during_the_wait)
     thread.join(60)
     assert (refused, worker.data.evicted) == ([True], 0)
-    memrt.limit(None)
-    memrt.release_unused()
 
 
 def test_rise_above_the_soft_limit_spills(memory):

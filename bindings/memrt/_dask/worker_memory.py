@@ -180,10 +180,13 @@ class WorkerMemory:
         return wanted <= (PART * self._most if limit == self._set else limit)
 
     async def _evict(self, wanted: int) -> None:
-        """Spill the oldest results until live and wanted bytes are below the target."""
+        """Spill the oldest results until live and wanted bytes are below the target.
+
+        A call that begins after stop() spills nothing.
+        """
         target = (self._target or self._spill) * self._most
         data = self.worker.data
-        while data.fast and stats().live + wanted + _others() > target:
+        while self._hooked and data.fast and stats().live + wanted + _others() > target:
             if data.evict() < 0:  # the disk is full, or the result has no serialization
                 break
             await asyncio.sleep(0)
