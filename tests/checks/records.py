@@ -22,6 +22,9 @@ CODE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
+# The coverage is of a build without checks of invariants.
+DEBUG = re.compile(r"^#if MEMRT_DEBUG\n.*?^#endif", re.DOTALL | re.MULTILINE)
+
 
 def is_ancestor(root: Path, commit: str) -> bool:
     """Return True if the history of HEAD contains the commit, or if the clone is shallow."""
@@ -54,7 +57,8 @@ def judge_origin(root: Path, name: str, figures: dict) -> Iterator[str]:
 
 
 def has_branches(path: Path) -> bool:
-    return BRANCH.search(CODE.sub(" ", path.read_text(encoding="utf-8"))) is not None
+    text = DEBUG.sub("", path.read_text(encoding="utf-8"))
+    return BRANCH.search(CODE.sub(" ", text)) is not None
 
 
 def judge_coverage(root: Path, figures: dict) -> Iterator[str]:

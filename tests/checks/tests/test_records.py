@@ -63,6 +63,8 @@ def test_stale_record_is_reported(project, name, fields, fault):
 
 def test_file_without_branches_needs_no_row(project):
     (project / "runtime" / "text.c").write_text('/* if */ const char *a = "while (x)";\n')
+    debug = "#if MEMRT_DEBUG\nint f(int a) { return a ? 1 : 2; }\n#endif\n"
+    (project / "runtime" / "debug.c").write_text(debug)
     assert records.violations(project, ["memrt.alloc"]) == []
 
 
