@@ -16,8 +16,8 @@
                                    docs/decisions/0030-policies-without-the-gil.md
 
 Numba's own tests run on Numba's runtime and on memrt, and the outcomes are compared. Without
-arguments, tests that pass on memrt do not run on Numba's runtime. Results lie under build/numba. Results of Numba's runtime are kept per set of versions, results of memrt per
-build of memrt.
+arguments, tests that pass on memrt do not run on Numba's runtime. Results lie under build/numba.
+Results of Numba's runtime are kept per set of versions, results of memrt per build of memrt.
 
 No library compares two runtimes on one suite: tox and nox only make environments.
 """
