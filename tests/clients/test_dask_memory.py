@@ -102,7 +102,7 @@ def memory(loop):
 
 
 def others():
-    return worker_memory._others()
+    return worker_memory.bytes_of_others()
 
 
 @pytest.mark.parametrize("stock", [False, True])

@@ -11,6 +11,10 @@ from typing import Any
 
 NAME = "memrt"
 """Key of the figures among the metrics of a worker."""
+PREFIX_COLUMNS = ("prefix", "tasks", "live", "peak", "outlived")
+"""Columns of `Cluster.prefixes`."""
+WORKER_SIZES = ("live", "cached", "other", "limit")
+"""Bytes among the figures of a worker; `limit` may be None."""
 
 
 @dataclass
@@ -18,9 +22,10 @@ class Cluster:
     """Figures of all workers with memrt."""
 
     workers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Figures by address. Workers of one process have the same figures."""
+    """Figures by address, most live bytes first. Workers of one process have the same figures."""
     prefixes: list[list[Any]] = field(default_factory=list)
-    """Rows of prefix, tasks, live bytes, peak of a task, and bytes that outlived their task."""
+    """Rows of prefix, tasks, live bytes, peak of a task, and bytes that outlived their task, most
+    live bytes first."""
     sites: list[list[Any]] = field(default_factory=list)
     """Rows of place and live bytes, largest first."""
     without: int = 0
@@ -46,6 +51,8 @@ def sum_up(metrics: dict[str, dict[str, Any]]) -> Cluster:
             row[1:] = row[1] + tasks, row[2] + live, max(row[3], peak), row[4] + outlived
         for place, size in figures["sites"]:
             places[place] += size
+    workers = sorted(found.workers.items(), key=lambda item: -item[1]["live"])
+    found.workers = dict(workers)
     found.prefixes = sorted(rows.values(), key=lambda row: -int(row[2]))
     found.sites = [[*item] for item in sorted(places.items(), key=lambda item: -item[1])]
     return found

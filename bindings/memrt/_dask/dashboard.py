@@ -9,7 +9,7 @@ from typing import Any
 from distributed.diagnostics.plugin import SchedulerPlugin
 from tornado.ioloop import IOLoop, PeriodicCallback
 
-from memrt._dask.cluster_figures import Cluster, sum_up
+from memrt._dask.cluster_figures import PREFIX_COLUMNS, WORKER_SIZES, Cluster, sum_up
 
 NAME = "memrt-dashboard"
 """Name of the plugin in distributed."""
@@ -99,7 +99,9 @@ class _View:
             ColumnDataSource(dict[str, list[Any]]()) for _ in range(4)
         )
         self._names: list[str] = []
-        self._timeline = _figure("Live bytes of the cluster by prefix", x_axis_type="datetime")
+        self._timeline = _figure(
+            "Live bytes of the cluster by prefix", "yaxis", x_axis_type="datetime"
+        )
         self._bars = _bars(self._workers)
         self.roots = [
             self._timeline,
@@ -136,30 +138,22 @@ class _View:
                 self._timeline.legend.location = "top_left"
 
 
-PREFIX_COLUMNS = ("prefix", "tasks", "live", "peak", "outlived")
-
-
-def _figure(title: str, **options: Any) -> Any:
+def _figure(title: str, axis_of_bytes: str, **options: Any) -> Any:
     from bokeh.models import NumeralTickFormatter
     from bokeh.plotting import figure
 
     drawn = figure(title=title, height=260, tools="", sizing_mode="stretch_width", **options)
     drawn.toolbar_location = None
-    drawn.yaxis.formatter = NumeralTickFormatter(format="0.0 b")
+    getattr(drawn, axis_of_bytes).formatter = NumeralTickFormatter(format="0.0 b")
     return drawn
 
 
 def _bars(source: Any) -> Any:
     """Return bars of live, cached and other memory of the workers, with a mark at the limit."""
-    from bokeh.models import FactorRange, NumeralTickFormatter
-    from bokeh.plotting import figure
+    from bokeh.models import FactorRange
 
-    drawn = figure(
-        title="Workers: live, cached and other memory; the mark is the limit of live bytes",
-        height=260, tools="", sizing_mode="stretch_width", y_range=FactorRange(),
-    )  # fmt: skip
-    drawn.toolbar_location = None
-    drawn.xaxis.formatter = NumeralTickFormatter(format="0.0 b")
+    title = "Workers: live, cached and other memory; the mark is the limit of live bytes"
+    drawn = _figure(title, "xaxis", y_range=FactorRange())
     drawn.hbar_stack(
         list(_PARTS), y="worker", height=0.8, source=source,
         color=list(_PARTS.values()), legend_label=list(_PARTS),
@@ -200,9 +194,9 @@ def time_columns(samples: list[tuple[float, dict[str, int]]]) -> dict[str, list[
 
 def worker_columns(cluster: Cluster) -> dict[str, list[Any]]:
     """Return the columns of the bars, for the workers with the most live bytes."""
-    rows = sorted(cluster.workers.items(), key=lambda item: -item[1]["live"])[:MOST_ROWS]
+    rows = list(cluster.workers.items())[:MOST_ROWS]
     columns: dict[str, list[Any]] = {"worker": [address for address, _ in rows]}
-    for name in (*_PARTS, "limit"):
+    for name in WORKER_SIZES:
         columns[name] = [each[name] for _, each in rows]
     return columns
 

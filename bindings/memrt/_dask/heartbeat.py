@@ -9,9 +9,8 @@ from typing import Any
 
 from memrt import _memrt
 from memrt._dask.tasks import PROCESS, prefix_rows
+from memrt._dask.worker_memory import bytes_of_others
 from memrt._policy.limit_amount import read_limit
-from memrt._profile.sampler import resident
-from memrt._stats.memory import memory_stats
 from memrt._stats.snapshot import stats
 from memrt._tracking.live import sites
 
@@ -44,14 +43,14 @@ def _figures(workers: Iterable[Any]) -> dict[str, Any]:
     now, held = stats(), _held_results(workers)
     rows: list[list[Any]] = []
     for name, tasks, live, peak, running in sorted(prefix_rows(), key=lambda row: -row[2]):
-        # A running task holds memory that is neither a result nor outlives the task.
+        # A running task may still free memory.
         outlived = 0 if running else max(live - held[name], 0)
         rows.append([name, tasks, live, peak, outlived])
     return {
         "process": PROCESS,
         "live": now.live,
         "cached": now.cached,
-        "other": max(resident() - memory_stats().resident, 0),
+        "other": bytes_of_others(),
         "limit": read_limit(None),
         "prefixes": rows[:MOST_PREFIXES],
         "sites": _top_sites(),

@@ -141,7 +141,7 @@ class WorkerMemory:
 
     def _set_limits(self) -> None:
         """Set the limits of the process, less the resident memory that is not memrt's."""
-        others = _others()
+        others = bytes_of_others()
         limit = max(int(PART * self._most) - others, self._most // 10)
         if self._set is not None and abs(limit - self._set) < STEP * self._most:
             return
@@ -186,7 +186,7 @@ class WorkerMemory:
         """
         target = (self._target or self._spill) * self._most
         data = self.worker.data
-        while self._hooked and data.fast and stats().live + wanted + _others() > target:
+        while self._hooked and data.fast and stats().live + wanted + bytes_of_others() > target:
             if data.evict() < 0:  # the disk is full, or the result has no serialization
                 break
             await asyncio.sleep(0)
@@ -194,7 +194,7 @@ class WorkerMemory:
             self._set_limits()
 
 
-def _others() -> int:
+def bytes_of_others() -> int:
     """Return the resident bytes of the process that are not memrt's."""
     return max(resident() - memory_stats().resident, 0)
 

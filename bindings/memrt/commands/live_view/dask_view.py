@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from memrt._dask.cluster_figures import Cluster, sum_up
+from memrt._dask.cluster_figures import PREFIX_COLUMNS, WORKER_SIZES, Cluster, sum_up
 from memrt._support.units import human_bytes, plural
 from memrt.commands.live_view.layout import plain_text
 from memrt.commands.live_view.tables import Row, Table
@@ -63,12 +63,11 @@ def _read(client: Any) -> Cluster:
 
 
 def _document(cluster: Cluster) -> dict[str, Any]:
-    names = ("prefix", "tasks", "live", "peak", "outlived")
     return {
         "format": "memrt-top-dask",
         "version": 1,
         "workers": cluster.workers,
-        "prefixes": [dict(zip(names, row, strict=True)) for row in cluster.prefixes],
+        "prefixes": [dict(zip(PREFIX_COLUMNS, row, strict=True)) for row in cluster.prefixes],
         "sites": [{"place": place, "live": size} for place, size in cluster.sites],
         "without_memrt": cluster.without,
     }
@@ -79,26 +78,17 @@ def text(cluster: Cluster) -> str:
     title = plural(len(cluster.workers), "worker")
     if cluster.without:
         title += f"; {cluster.without:,} without memrt: run memrt.dask.install(client)"
-    workers = sorted(cluster.workers.items(), key=lambda item: -item[1]["live"])
-    tables = [
-        Table(
-            title,
-            ["worker", "live", "cached", "other", "limit"],
-            [
-                Row(
-                    [address, *(_size(each[name]) for name in ("live", "cached", "other", "limit"))]
-                )
-                for address, each in workers[:MOST_ROWS]
-            ],
-        )
+    workers = [
+        Row([address, *(_size(each[name]) for name in WORKER_SIZES)])
+        for address, each in list(cluster.workers.items())[:MOST_ROWS]
     ]
+    tables = [Table(title, ["worker", *WORKER_SIZES], workers)]
     if cluster.prefixes:
         rows = [
             Row([name, f"{tasks:,}", *map(human_bytes, sizes)])
             for name, tasks, *sizes in cluster.prefixes[:MOST_ROWS]
         ]
-        header = ["prefix", "tasks", "live", "peak", "outlived"]
-        tables.append(Table("Live bytes by prefix", header, rows))
+        tables.append(Table("Live bytes by prefix", list(PREFIX_COLUMNS), rows))
     if cluster.sites:
         sites = [Row([place, human_bytes(size)]) for place, size in cluster.sites[:MOST_ROWS]]
         tables.append(Table("Sampled allocation sites", ["site", "live"], sites))
