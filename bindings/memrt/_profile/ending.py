@@ -161,7 +161,7 @@ class Ending:
         if self.survey is None:
             return {"holders": [], "retention": []}
         kept = {each.holders.address: each for each in self.retained.buffers}
-        trees = {each.address: each for each in [*self._holders_of.values()]}
+        trees = {each.address: each for each in self._holders_of.values()}
         trees.update({address: each.holders for address, each in kept.items()})
 
         def plain(each: HolderGroup) -> dict[str, Any]:

@@ -10,9 +10,8 @@ MOST_LISTINGS = 64
 MOST_ROWS = 200  # rows of a listing, and of the allocations before a listing
 FIRST_GAP = 0.02  # least seconds between two listings; doubled when the listings are thinned
 
-Place = tuple[int, str | None]
 Sums = dict[Any, tuple[float, float]]
-"""Number and bytes of buffers, by place or by number of the allocation site."""
+"""Number and bytes of buffers, by number of the allocation site and scope, or by number alone."""
 
 
 class Listing(NamedTuple):
@@ -22,7 +21,7 @@ class Listing(NamedTuple):
     """Seconds since the start."""
     nbytes: float
     """Bytes of all live buffers."""
-    by_place: Sums
+    by_site: Sums
     """Live buffers by number of the allocation site and path of the scope."""
     came: Sums
     """Buffers allocated since the listing before, by number of the site."""
@@ -46,19 +45,19 @@ class Listings:
         """Return whether a listing at `t` would be kept, whatever its bytes."""
         return not self.kept or t - self.kept[-1].t >= self.gap
 
-    def add(self, t: float, by_place: Sums, total: list[tuple[int, int]]) -> None:
+    def add(self, t: float, by_site: Sums, total: list[tuple[int, int]]) -> None:
         """Add a listing. Within the gap after the last listing, only the higher of both stays.
 
         Parameters
         ----------
         t : float
             Seconds since the start.
-        by_place : dict
+        by_site : dict
             Live buffers.
         total : list of (int, int)
             Number and bytes of all allocations so far, by number of the site less 1.
         """
-        nbytes = sum(size for _, size in by_place.values())
+        nbytes = sum(size for _, size in by_site.values())
         came = self._allocated_since(total)
         if not self.is_due(t):
             if nbytes < self.kept[-1].nbytes:
@@ -67,8 +66,8 @@ class Listings:
         elif len(self.kept) >= MOST_LISTINGS:
             came = added(came, self._thin())
         self._total = total
-        rest: Place = (0, None)
-        self.kept.append(Listing(t, nbytes, largest(by_place, rest), largest(came, 0)))
+        rest = (0, None)  # site and scope
+        self.kept.append(Listing(t, nbytes, largest(by_site, rest), largest(came, 0)))
 
     def _allocated_since(self, total: list[tuple[int, int]]) -> Sums:
         pairs = enumerate(zip_longest(self._total, total, fillvalue=(0, 0)), 1)
@@ -97,7 +96,7 @@ class Listings:
     def sites(self) -> Iterator[int]:
         """Return the numbers of the sites, with repetitions."""
         for each in self.kept:
-            yield from (site for site, _ in each.by_place)
+            yield from (site for site, _ in each.by_site)
             yield from each.came
 
     def to_dict(self, number: Callable[[int], int]) -> list[dict[str, Any]]:
@@ -114,7 +113,7 @@ class Listings:
                 "bytes": round(each.nbytes),
                 "rows": [
                     [number(site), scope, round(n), round(size)]
-                    for (site, scope), (n, size) in each.by_place.items()
+                    for (site, scope), (n, size) in each.by_site.items()
                 ],
                 "came": [[number(site), n, size] for site, (n, size) in each.came.items()],
             }

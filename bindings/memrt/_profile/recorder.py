@@ -17,7 +17,6 @@ from memrt import _memrt
 from memrt._process.account import MEANINGS, process_memory
 from memrt._profile.ending import COLUMNS, Ending
 from memrt._profile.findings.finding import Evidence
-from memrt._profile.listings import Listings
 from memrt._profile.moment import Moment
 from memrt._profile.recording import Document
 from memrt._profile.sampler import Sampler
@@ -63,11 +62,18 @@ class Recorder:
 
     def stop(self) -> None:
         """Stop recording. Live buffers are examined later, by finish()."""
+        self._read_figures()
+        self._sampler.stop()
+        self._memory = _memory_rows()
+
+    def _read_figures(self) -> None:
         self._seconds = perf_counter() - self._begin
         self._stats = stats()
         self._last = _memrt.tracking_allocations()
-        self._sampler.stop()
-        self._memory = _memory_rows()
+
+    @property
+    def _highest(self) -> Moment:
+        return self._sampler.moment or Moment(0.0, {}, {})
 
     def finish(self, ended: str, at_end: bool = True) -> Document:
         """Return the document of the recording. Requires stop() first.
@@ -82,9 +88,7 @@ class Recorder:
         ending = Ending()
         if self._tracked:
             ending.examine(collect=at_end)
-            highest = self._sampler.moment or Moment(0.0, {}, {})
-            sites = _most_important(highest, ending, self._sampler.listings)
-            by_turns = zip_longest(*sites, fillvalue=0)
+            by_turns = zip_longest(*self._most_important(ending), fillvalue=0)
             ending.read_source(chain.from_iterable(by_turns))
             if at_end:
                 ending.find_problems(self._evidence(ending.listed))
@@ -98,8 +102,7 @@ class Recorder:
         ended : str
             How the program ended, in words.
         """
-        self._seconds = perf_counter() - self._begin
-        self._stats = stats()
+        self._read_figures()
         return self._document(Ending(), ended)
 
     def still_running(self, ended: str) -> Document:
@@ -111,9 +114,7 @@ class Recorder:
             State of the program, in words.
         """
         self._sampler.read_now()
-        self._seconds = perf_counter() - self._begin
-        self._stats = stats()
-        self._last = _memrt.tracking_allocations()
+        self._read_figures()
         self._memory = _memory_rows()
         ending = Ending()
         if self._tracked:
@@ -135,17 +136,29 @@ class Recorder:
             live=now.live,
             last=self._last,
             delay=delay,
-            moment=self._sampler.moment or Moment(0.0, {}, {}),
+            moment=self._highest,
             at_peak=self._sampler.contents,
             cached=later[len(later) // 2] if later else 0,
             memory={name: resident or 0 for name, _, resident, _ in self._memory},
             is_sampled=_memrt.tracking_get()[3] != 0,
         )
 
+    def _most_important(self, ending: Ending) -> tuple[list[int], ...]:
+        """Return site numbers, most important first: at the peak, in total, of listings, live.
+
+        The first two groups have at most MOST // 3 sites each.
+        """
+        by_bytes = sorted(self._highest.by_site.items(), key=lambda item: -item[1][1])
+        return (
+            list(islice((site for (site, _), _ in by_bytes), MOST // 3)),
+            list(islice((number for number, _, _ in ending.total), MOST // 3)),
+            list(self._sampler.listings.sites()),
+            [buffer.site_number for buffer in ending.buffers],
+        )
+
     def _document(self, ending: Ending, ended: str) -> Document:
-        highest = self._sampler.moment or Moment(0.0, {}, {})
-        listings = self._sampler.listings
-        important = chain.from_iterable(_most_important(highest, ending, listings))
+        highest = self._highest
+        important = chain.from_iterable(self._most_important(ending))
         sites = SiteTable(important, ending.excerpts)
         moment = highest.to_dict()
         for row in moment["rows"]:
@@ -173,7 +186,7 @@ class Recorder:
             "timeline": self._sampler.timeline.to_dict(),
             **sites.to_dict(),
             "highest": moment,
-            "listings": listings.to_dict(sites.number),
+            "listings": self._sampler.listings.to_dict(sites.number),
             "total": [[sites.number(number), n, size] for number, n, size in ending.total],
             "live": {
                 "columns": list(COLUMNS),
@@ -206,20 +219,6 @@ class Recorder:
                 "threads."
             )
         return notes
-
-
-def _most_important(highest: Moment, ending: Ending, listings: Listings) -> tuple[list[int], ...]:
-    """Return site numbers, most important first: at the peak, by total bytes, of listings, live.
-
-    The first two groups have at most MOST // 3 sites each.
-    """
-    by_bytes = sorted(highest.by_site.items(), key=lambda item: -item[1][1])
-    return (
-        list(islice((site for (site, _), _ in by_bytes), MOST // 3)),
-        list(islice((number for number, _, _ in ending.total), MOST // 3)),
-        list(listings.sites()),
-        [buffer.site_number for buffer in ending.buffers],
-    )
 
 
 def _memory_rows() -> list[_MemoryRow]:
