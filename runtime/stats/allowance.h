@@ -17,15 +17,20 @@
 #define MEMRT__GAUGE_ERROR ((ptrdiff_t)1 << 20)
 #define MEMRT__GAUGE_PARTS 16
 
-/// Maximum of the bytes by which a gauge reports more than its bytes in use, as long as the reports
-/// stay below the peaks. The gauge then rises by as much without a report. In parts of the
-/// allowance.
-#define MEMRT__GAUGE_AHEAD (7 * MEMRT__GAUGE_RISE)
+/// Parts of the allowance in memrt__allowance_ahead().
+#define MEMRT__GAUGE_AHEAD_PARTS 7
 
 /// Return the bytes that a gauge may rise above the last report. The rest is for a fall.
 static inline size_t memrt__allowance_rise(const memrt__shard_t *shard)
 {
     return shard->allowance / MEMRT__GAUGE_PARTS;
+}
+
+/// Return the maximum of the bytes by which a gauge reports more than its bytes in use, as long as
+/// the reports stay below the peaks. The gauge then rises by as much without a report.
+static inline size_t memrt__allowance_ahead(const memrt__shard_t *shard)
+{
+    return MEMRT__GAUGE_AHEAD_PARTS * memrt__allowance_rise(shard);
 }
 
 /// Return the allowance that the mode of peaks gives to a gauge; 0: every change is reported.

@@ -81,7 +81,7 @@ static size_t choose_bytes_ahead(const memrt__shard_t *shard, const memrt__accou
     size_t of_scope = memrt__level_distance_to_peak(account->scope);
     size_t least = (ptrdiff_t)of_policy < (ptrdiff_t)of_scope ? of_policy : of_scope;
     ptrdiff_t half = (ptrdiff_t)(least - rise) / 2;
-    return half < 0 ? 0 : memrt__size_min((size_t)half, 7 * memrt__allowance_rise(shard));
+    return half < 0 ? 0 : memrt__size_min((size_t)half, memrt__allowance_ahead(shard));
 }
 
 /// Set the use from which a fall is reported. At rest, the allowance is 0.

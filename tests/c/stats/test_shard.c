@@ -8,7 +8,7 @@
 
 #define RISE ((size_t)MEMRT__GAUGE_RISE)
 #define FALL ((size_t)MEMRT__GAUGE_FALL)
-#define AHEAD ((size_t)MEMRT__GAUGE_AHEAD)
+#define AHEAD (MEMRT__GAUGE_AHEAD_PARTS * RISE)
 
 /// Account separate from memrt's own, with the shard of one thread. At the end no bytes remain
 /// reported to the process, and the gauge is at rest.
