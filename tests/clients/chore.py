@@ -21,7 +21,6 @@ EXAMPLES = [
     f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/{page}.md]"
     for page in ("exchange/arrow", "exchange/buffers", "services/clusters")
 ]
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
 def main() -> int:
@@ -37,12 +36,7 @@ def main() -> int:
     )
     options, arguments = parser.parse_known_args()
     try:
-        python = environment.ensure(
-            ROOT / "build" / "clients-venv",
-            sys.executable,
-            REQUIREMENTS.read_text(encoding="utf-8").split(),
-            environment.newest(ROOT / "build" / "wheel"),
-        )
+        python = environment.clients()
     except environment.StepError as error:
         print(f"clients: {error}", file=sys.stderr)
         return 1

@@ -18,11 +18,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
 import environment
-from environment import ROOT
 from hosts import hosts
 
 HERE = Path(__file__).resolve().parent
-REQUIREMENTS = ROOT / "tests" / "clients" / "requirements.txt"
 HOSTS, TIMEOUT = 3, 900
 WORKERS = (50, 100, 200)
 
@@ -89,14 +87,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     chosen = arguments()
     try:
-        python = chosen.python or str(
-            environment.ensure(
-                ROOT / "build" / "clients-venv",
-                sys.executable,
-                REQUIREMENTS.read_text(encoding="utf-8").split(),
-                environment.newest(ROOT / "build" / "wheel"),
-            )
-        )
+        python = chosen.python or str(environment.clients())
         found = scenario(python, chosen.kills, loopback=chosen.loopback)
         for note in (f"hosts are {found['kind']}", *found["notes"]):
             print(f"clusters: {note}", flush=True)

@@ -29,7 +29,6 @@ from environment import ROOT
 HERE = Path(__file__).resolve().parent
 FIGURES = ROOT / "docs" / "benchmarks" / "dask.json"
 PAGE = ROOT / "docs" / "guide" / "services" / "clusters.md"
-REQUIREMENTS = ROOT / "tests" / "clients" / "requirements.txt"
 FRAME = 1024  # pixels of a side; a frame of float32 takes 4 MiB
 LIMIT = "1 GiB"
 NAIVE, FIXED = 96, 8  # frames in a chunk
@@ -53,18 +52,6 @@ def arguments() -> argparse.Namespace:
     if parsed.gigabytes < 0.75 or parsed.runs < 1:
         parser.error("--gigabytes must be 0.75 or more, and --runs 1 or more")
     return parsed
-
-
-def ensure_python() -> str:
-    """Return the Python of the environment of the clients, made where missing."""
-    return str(
-        environment.ensure(
-            ROOT / "build" / "clients-venv",
-            sys.executable,
-            REQUIREMENTS.read_text(encoding="utf-8").split(),
-            environment.newest(ROOT / "build" / "wheel"),
-        )
-    )
 
 
 def printed(python: str, seconds: int, script: str, *words: str) -> dict[str, Any]:
@@ -123,7 +110,7 @@ def main() -> int:
         found = json.loads(FIGURES.read_text(encoding="utf-8"))
     else:
         try:
-            python = chosen.python or ensure_python()
+            python = chosen.python or str(environment.clients())
         except environment.StepError as error:
             print(f"bench dask: {error}", file=sys.stderr)
             return 1

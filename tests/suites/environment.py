@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,17 @@ def newest(folder: Path) -> Path:
     if not wheels:
         raise StepError(f"no wheel of memrt in {folder}: run ./dev setup")
     return wheels[-1]
+
+
+def clients() -> Path:
+    """Return the Python of the environment for tests/clients and tests/clusters."""
+    requirements = ROOT / "tests" / "clients" / "requirements.txt"
+    return ensure(
+        ROOT / "build" / "clients-venv",
+        sys.executable,
+        requirements.read_text(encoding="utf-8").split(),
+        newest(ROOT / "build" / "wheel"),
+    )
 
 
 def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
