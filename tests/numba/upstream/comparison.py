@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,24 +49,24 @@ class Comparison:
 def compare(suite: Suite, pieces: list[Piece]) -> Comparison:
     found = Comparison(tests=sum(len(piece.tests) for piece in pieces))
     for piece in pieces:
-        stock, memrt = (_results(piece.file(suite.results_of(side))) for side in SIDES)
-        if memrt and (stock or passed(suite, piece)):
-            unneeded = {test: {"outcome": UNNEEDED, "detail": ""} for test in memrt["outcomes"]}
-            _compare_outcomes(stock.get("outcomes", unneeded), memrt["outcomes"], found)
-            _examine_proof(memrt, found)
+        stock, memrt = (suite.results(side, piece) for side in SIDES)
+        if stock and memrt:
+            _compare_outcomes(stock["outcomes"], memrt["outcomes"], found)
+        elif passed(memrt):
+            for test, entry in memrt["outcomes"].items():
+                found.outcomes["stock"][test] = UNNEEDED
+                found.outcomes["memrt"][test] = entry["outcome"]
+        else:
+            continue
+        _examine_proof(memrt, found)
     return found
-
-
-def _results(file: Path) -> dict:
-    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def _compare_outcomes(stock: Outcomes, memrt: Outcomes, found: Comparison) -> None:
     for test, entry in stock.items():
         found.outcomes["stock"][test] = entry["outcome"]
         found.outcomes["memrt"][test] = memrt.get(test, {}).get("outcome", NO_RESULT)
-    if not any(entry["outcome"] == UNNEEDED for entry in stock.values()):
-        found.differences.extend(map(str, differences(stock, memrt)))
+    found.differences.extend(map(str, differences(stock, memrt)))
 
 
 def _examine_proof(memrt: dict, found: Comparison) -> None:

@@ -110,31 +110,35 @@ class Suite:
         folder.mkdir(exist_ok=True)
         return folder
 
+    def results(self, side: str, piece: Piece) -> dict:
+        """Return the results of a piece, or an empty dict without results."""
+        file = piece.file(self.results_of(side))
+        return json.loads(file.read_text()) if file.exists() else {}
+
 
 def run(suite: Suite, pieces: list[Piece], jobs: int, sides: tuple[str, ...] = SIDES) -> None:
     """Run the pieces without results on the given sides, and print the progress."""
 
     def run_one(work: tuple[str, Piece]) -> tuple[str, bool]:
         side, piece = work
-        is_new = not piece.file(suite.results_of(side)).exists()
+        is_new = not suite.results(side, piece)
         return f"{side:5} {piece.name}: {in_words(run_piece(suite, *work)['outcomes'])}", is_new
 
     work = [(side, piece) for piece in pieces for side in sides]
     run_all(work, run_one, lambda item: len(item[1].tests), jobs)
 
 
-def passed(suite: Suite, piece: Piece) -> bool:
-    """Return whether all tests of a piece passed on memrt. Such a piece needs no run on stock."""
-    file = piece.file(suite.results_of("memrt"))
-    outcomes = json.loads(file.read_text())["outcomes"] if file.exists() else {}
+def passed(results: dict) -> bool:
+    """Return whether all tests passed. A piece that passed on memrt needs no run on stock."""
+    outcomes = results.get("outcomes", {})
     return bool(outcomes) and all(entry["outcome"] == "ok" for entry in outcomes.values())
 
 
 def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
     """Run a piece, unless results exist. Return the results."""
+    if existing := suite.results(side, piece):
+        return existing
     out = piece.file(suite.results_of(side))
-    if out.exists():
-        return json.loads(out.read_text())
     proof = _fresh_folder(out.with_suffix(".proof"))
     raw = out.with_suffix(".raw")
     raw.unlink(missing_ok=True)
