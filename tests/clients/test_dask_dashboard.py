@@ -47,8 +47,9 @@ if __name__ == "__main__":
         while True:
             document = json.loads(top("--json", "--dask", address))
             rows = {row["prefix"]: row for row in document["prefixes"]}
-            if rows.get("leak", {}).get("outlived"):
-                break
+            tasks = sum(row["tasks"] for row in rows.values())
+            if tasks == 3 and rows["leak"]["outlived"] and not rows["load"]["outlived"]:
+                break  # a heartbeat after the end of all tasks, with their results stored
             time.sleep(0.1)
         session = pull_session(url=f"http://127.0.0.1:{port}/memrt")
         found = [model.data for model in session.document.models if hasattr(model, "data")]
