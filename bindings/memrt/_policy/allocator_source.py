@@ -27,7 +27,7 @@ def allocator_capsule(source: object) -> object:
     Raises
     ------
     TypeError
-        The object is no form of an allocator.
+        The object has no accepted form.
     ValueError
         The allocator is of another version, incomplete, or missing in its library.
     OSError
@@ -84,7 +84,7 @@ def _pair(pair: tuple[Any, ...]) -> object:
 
 
 def _python_object(source: Any) -> object:
-    """Return a capsule for an object with `allocate` and perhaps `free`, or for a callable."""
+    """Return a capsule for an object with `allocate` and optionally `free`, or for a callable."""
     if hasattr(source, "allocate"):
         return _of_callables(source.allocate, getattr(source, "free", None))
     if _function_address(source) is not None:

@@ -6,7 +6,7 @@
 /// Allocators as capsules with the name MEMRT_ALLOCATOR_CAPSULE of memrt/capsule.h.
 ///
 /// A capsule of this module owns its allocator until a policy takes the allocator. The capsule then
-/// has the name USED, and a second policy refuses the capsule.
+/// has another name, and a second policy refuses the capsule.
 
 /// Return a new capsule of this module, or NULL with an exception. Takes over the allocator, also
 /// on failure. The table must have a `destroy`.
