@@ -11,7 +11,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from memrt import _memrt
-from memrt._profile.findings.contents import Content, sample_contents
+from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.listings import Listings
 from memrt._profile.moment import Moment, content_rows, moment_of, scope_paths
 from memrt._profile.timeline import Sample, Scoped, Timeline, largest
@@ -50,7 +50,8 @@ class Sampler:
         self.listings = Listings()
         """Moments over the whole time, in bounded number."""
         self.contents: list[Content] = []
-        """Sampled contents of the largest buffers of `moment`."""
+        """Sampled contents of the largest buffers of a high moment, that stayed unchanged since."""
+        self._candidates = Candidates()
         self.moments = 0
         """The number of moments taken."""
         self.missed = 0
@@ -153,6 +154,8 @@ class Sampler:
     def _take(self, t: float) -> None:
         now = stats()
         if self._tracked:
+            if self._candidates.are_due(t, now.alloc):
+                self._confirm()
             if self._is_worth_a_moment(t, now.live):
                 self._look(t, now)
             elif self.listings.is_due(t) and self._listed != (now.alloc, now.free):
@@ -174,8 +177,14 @@ class Sampler:
         begin = thread_time()
         rows = self._list(t, now)
         if rows is not None:
-            self.contents = sample_contents(content_rows(rows), MOST_CONTENTS)
+            sampled = sample_contents(content_rows(rows), MOST_CONTENTS)
+            self._candidates = Candidates(t, now.alloc, sampled)
         self._highest = max(now.live, self._highest)
+        self._spent += thread_time() - begin
+
+    def _confirm(self) -> None:
+        begin = thread_time()
+        self.contents, self._candidates = self._candidates.unchanged(), Candidates()
         self._spent += thread_time() - begin
 
     def _look_between(self, t: float, now: Stats) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gil import needs_gil
 from memrt._leaks.advice import fix_for
 from memrt._profile.findings import contents, usage
-from memrt._profile.findings.contents import Content, sample_contents
+from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.held import find_growth, find_lost
 from memrt._profile.findings.statements import statement_at
@@ -322,6 +322,18 @@ def test_only_the_largest_buffers_are_read():
     rows = [(each.nbytes, each.ctypes.data, i) for i, each in enumerate(arrays)]
     assert [each.site for each in sample_contents(rows, 2)] == [4, 3]
     assert contents.MOST_BUFFERS * 8 * 2048 == 4 * MIB
+
+
+def test_contents_count_only_if_a_second_sample_finds_them_again():
+    arrays = [np.arange(40_000.0) + i for i in range(2)]
+    rows = [(each.nbytes, each.ctypes.data, i) for i, each in enumerate(arrays)]
+    candidates = Candidates(3.0, 7, sample_contents(rows, 2))
+    assert len(candidates.contents) == 2
+    arrays[0] += 1
+    assert [each.site for each in candidates.unchanged()] == [1]
+    due = [candidates.are_due(t, alloc) for t, alloc in ((3.0, 7), (3.0, 8), (4.1, 7))]
+    assert due == [False, True, True]
+    assert not Candidates().are_due(9.0, 8)
 
 
 # --- Advice, and the format. ---

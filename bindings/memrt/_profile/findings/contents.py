@@ -7,7 +7,7 @@ A sample is 16 KiB of a buffer, and MOST_BUFFERS buffers are read at most: 4 MiB
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from memrt._process.smaps import Memory
 
 MOST_BUFFERS = 256
 LEAST_BYTES = 256 * 1024
+CONFIRMATION = 1.0  # seconds to the second sample where the program allocates nothing
 _CHUNKS = 8
 _CHUNK = 2048  # bytes
 _WORDS = _CHUNKS * _CHUNK // 8
@@ -41,6 +42,30 @@ class Content(NamedTuple):
     """Digest of the sample; empty for a constant content."""
     narrow: str
     """Narrower type that holds all sampled values, 'float32' or 'int16'; or ''."""
+
+
+class Candidates(NamedTuple):
+    """Sampled contents of a moment, to sample again.
+
+    Only unchanged contents count: a result that is about to be added to an array may equal the
+    array for a moment.
+    """
+
+    t: float = 0.0
+    """Time of the moment, in seconds."""
+    alloc: int = 0
+    """Blocks that the process had allocated."""
+    contents: Sequence[Content] = ()
+
+    def are_due(self, t: float, alloc: int) -> bool:
+        """Return whether the program went on: it allocated, or CONFIRMATION seconds passed."""
+        return bool(self.contents) and (alloc != self.alloc or t > self.t + CONFIRMATION)
+
+    def unchanged(self) -> list[Content]:
+        """Return the contents that a second sample finds again."""
+        rows = [(each.nbytes, each.address, each.site) for each in self.contents]
+        again = set(sample_contents(rows, len(rows)))
+        return [each for each in self.contents if each in again]
 
 
 def sample_contents(rows: Iterable[tuple[int, int, int]], most: int) -> list[Content]:
