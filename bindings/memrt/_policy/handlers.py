@@ -9,16 +9,14 @@ all entries are removed, exactly the original handler is in force.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from memrt import _memrt
 
 Handler = Any  # a NEP 49 capsule
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     owner: object  # object that entered, compared by identity
     handler: Handler  # handler of the entry, in the form for code outside of scopes
     before: Handler  # previous handler, in the form for code outside of scopes
@@ -103,7 +101,7 @@ def _apply_handler(
     if not stack or stack[-1].handler is not handler:
         return stack, handler  # a handler that memrt did not push
     applied = _memrt.in_scope(handler)
-    return (*stack[:-1], replace(stack[-1], applied=applied)), applied
+    return (*stack[:-1], stack[-1]._replace(applied=applied)), applied
 
 
 def _find(stack: tuple[_Entry, ...], owner: object) -> int | None:
@@ -119,7 +117,7 @@ def _inherit(above: _Entry, leaving: _Entry) -> _Entry:
     If another library put a handler in force between the two, `above` still restores that handler.
     """
     if above.before is leaving.handler:
-        return replace(above, before=leaving.before)
+        return above._replace(before=leaving.before)
     return above
 
 
