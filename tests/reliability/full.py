@@ -49,6 +49,7 @@ class Chore:
 # Shortest first, so that an interrupted call has most results. `models --record` needs GenMC.
 CHORES = (
     Chore("coverage --record", 2),
+    Chore("variants c11", 2),
     Chore("verify conformance", 2),
     Chore("verify checking", 3),
     Chore("verify refprune", 2),
