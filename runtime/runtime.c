@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/alloc/adaptors/thread_safe.h"
 #include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/central/detour.h"
 #include "runtime/alloc/heap/handover.h"
@@ -101,6 +102,7 @@ static void prepare_fork(void)
     memrt__stats_page_pause();
     memrt__pressure_stop();
     memrt__purger_stop();
+    memrt__thread_safe_hold();
     memrt__lock_all();
     memrt__unwind_pause();
 }
@@ -131,6 +133,7 @@ static void finish_fork_in_parent(void)
     memrt__unwind_resume();
     memrt__central_list_settle();
     memrt__unlock_all();
+    memrt__thread_safe_release_in_parent();
     memrt__stats_page_resume();
     start_threads_later();
 }
@@ -150,6 +153,7 @@ static void repair_child(void)
 static void finish_fork_in_child(void)
 {
     memrt__lock_renew_all();
+    memrt__thread_safe_release_in_child();
     repair_child();
     memrt__unwind_forked();
     memrt__purger_forked();

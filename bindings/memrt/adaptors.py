@@ -6,7 +6,8 @@ allocator that a policy accepts, or memrt's own allocator.
 Ownership: an adaptor takes over its upstream, and a policy takes over the adaptor. So an adaptor
 serves a single policy.
 
-Threads: adaptors take no locks, so several threads call the upstream at once.
+Threads: adaptors take no locks, so several threads call the upstream at once, except of
+:func:`thread_safe`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ __all__ = [
     "guard",
     "limiting",
     "logging",
+    "prefetching",
     "retrying",
+    "thread_safe",
 ]
 
-_COUNTING, _LIMITING, _ALIGNING, _RETRYING, _LOGGING = range(1, 6)  # memrt_adaptor_kind_t
+# memrt_adaptor_kind_t
+_COUNTING, _LIMITING, _ALIGNING, _RETRYING, _LOGGING, _THREAD_SAFE, _PREFETCHING = range(1, 8)
 _COUNTS = struct.Struct("6N")  # memrt_adaptor_counts_t
 
 
@@ -330,6 +334,86 @@ def logging(upstream: object = None, *, file: int | _File = 2) -> Adaptor:
     """
     descriptor = file if isinstance(file, int) else file.fileno()
     return _adapt("logging", _LOGGING, upstream, file=descriptor)
+
+
+@public("memrt.adaptors")
+def thread_safe(upstream: object = None) -> Adaptor:
+    """Return an adaptor that calls the upstream on one thread at a time.
+
+    All thread-safe adaptors share one lock, so two policies over the same C functions also exclude
+    each other. A fork waits until no thread is in an upstream.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator in C, as for :func:`counting`. Python functions are refused, also below other
+        adaptors: a thread would wait for the GIL under the lock. Such functions take a
+        ``threading.RLock`` of their own.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor with the lock.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form, or runs Python functions.
+    ValueError
+        As for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> stack = memrt.adaptors.thread_safe(memrt.adaptors.limiting(limit="1 GiB"))
+    >>> with memrt.Policy(allocator=stack):
+    ...     serialized = memrt.empty(1000)
+    >>> serialized.nbytes
+    8000
+    """
+    return _adapt("thread_safe", _THREAD_SAFE, upstream)
+
+
+@public("memrt.adaptors")
+def prefetching(upstream: object = None, *, threshold: int | str = "1 MiB") -> Adaptor:
+    """Return an adaptor that maps the pages of new blocks, so that first writes do not fault.
+
+    The allocating thread waits for the pages. The system may have no memory for all pages; the
+    block is usable all the same.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`. Its blocks must be in writable memory.
+    threshold : int or str, default '1 MiB'
+        Minimum bytes of a block: a whole number, or a text like "64 KiB". memrt's header counts.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor with the threshold.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form, or the threshold is neither a text nor a whole number.
+    ValueError
+        The threshold is bad, or as for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.Policy(allocator=memrt.adaptors.prefetching()):
+    ...     mapped = memrt.empty(10**6)
+    >>> mapped.nbytes
+    8000000
+    """
+    amount = parse_amount(threshold, "threshold")
+    return _adapt("prefetching", _PREFETCHING, upstream, amount=amount)
 
 
 @public("memrt.adaptors")

@@ -11,7 +11,9 @@
 ///
 /// The locks are in one table, so that fork can hold all of them. The table has fewer than 64
 /// locks, the number that ThreadSanitizer lets one thread hold. No lock is held while code outside
-/// memrt runs: destructors, allocators of other libraries, callbacks.
+/// memrt runs: destructors, allocators of other libraries, callbacks. The lock of thread-safe
+/// adaptors (runtime/alloc/adaptors/thread_safe.h) is not in the table, because upstreams run under
+/// the lock; a thread takes the lock before all locks of the table.
 typedef enum memrt__rank {
     MEMRT__RANK_OPTIONS,    ///< setting an option, with its consequences
     MEMRT__RANK_STATS_PAGE, ///< the statistics page and its thread

@@ -33,6 +33,11 @@ bool memrt__os_discard(void *address, size_t size);
 void memrt__os_advise_huge(void *address, size_t size, bool huge);
 #define MEMRT__HUGE_PAGE ((size_t)2 << 20)
 
+/// Give memory to the pages of a range, which keep their contents, so that later writes cause no
+/// page faults. Any addresses of writable memory are valid. The system may have no memory for all
+/// pages. Returns false where the system lacks the call.
+bool memrt__os_populate(void *address, size_t size);
+
 /// Return the resident bytes of the process, or 0 where the system does not report the value.
 size_t memrt__os_resident(void);
 

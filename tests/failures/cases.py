@@ -792,6 +792,12 @@ CASES: dict[str, Case] = {
     "memrt.adaptors": Case(
         lambda g: memrt.Policy(allocator=adaptors.logging(adaptors.guard(adaptors.counting(lend)))),
     ),
+    "memrt.adaptors.thread_safe, over prefetching": Case(
+        lambda g: memrt.Policy(allocator=adaptors.thread_safe(adaptors.prefetching())),
+    ),
+    "memrt.empty, of thread-safe over prefetching": with_allocator(
+        lambda: adaptors.thread_safe(adaptors.prefetching(threshold=0))
+    ),
     "memrt.empty, of retrying over limiting": with_allocator(
         lambda: adaptors.retrying(adaptors.limiting(limit="1 MiB"), function=bool)
     ),

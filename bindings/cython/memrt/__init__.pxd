@@ -66,6 +66,8 @@ cdef extern from "memrt/import.h":
         MEMRT_ADAPTOR_ALIGNING
         MEMRT_ADAPTOR_RETRYING
         MEMRT_ADAPTOR_LOGGING
+        MEMRT_ADAPTOR_THREAD_SAFE
+        MEMRT_ADAPTOR_PREFETCHING
 
     ctypedef struct memrt_adaptor_counts_t:
         size_t allocations

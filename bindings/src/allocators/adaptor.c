@@ -29,6 +29,24 @@ static int call_failed(size_t size, size_t align, void *context)
     return repeats > 0;
 }
 
+/// Return whether the stack of a new adaptor runs Python code. -1 with TypeError: a thread-safe
+/// adaptor would hold its lock while Python code waits for the GIL, and another thread may hold the
+/// GIL and wait for the lock.
+static int check_runs_python(PyObject *capsule, const memrt_adaptor_options_t *options)
+{
+    int runs = capsule != Py_None && memrt__allocator_runs_python(capsule);
+    if (options == NULL) {
+        return runs;
+    }
+    if (runs && options->kind == MEMRT_ADAPTOR_THREAD_SAFE) {
+        PyErr_SetString(PyExc_TypeError,
+                        "upstream of thread_safe() must be C code, got Python functions: take a "
+                        "threading.RLock in the functions");
+        return -1;
+    }
+    return runs || options->failed != NULL;
+}
+
 /// Create an adaptor, or a guard without `options`, over the allocator of a capsule. NULL with an
 /// exception, and the capsule keeps its allocator.
 static PyObject *create_over(PyObject *capsule, const memrt_adaptor_options_t *options,
@@ -40,19 +58,21 @@ static PyObject *create_over(PyObject *capsule, const memrt_adaptor_options_t *o
     if (capsule != Py_None && memrt__allocator_take(capsule, &upstream) < 0) {
         return NULL;
     }
-    memrt_status_t status = options != NULL ? api->allocator_adaptor(upstream, options, &made)
-                                            : api->allocator_guard(upstream, &made);
+    int runs_python = check_runs_python(capsule, options);
+    memrt_status_t status = runs_python < 0   ? MEMRT_EINVAL
+                            : options != NULL ? api->allocator_adaptor(upstream, options, &made)
+                                              : api->allocator_guard(upstream, &made);
     if (status != MEMRT_OK) {
         if (capsule != Py_None) {
             memrt__allocator_untake(capsule);
         }
-        return memrt__raise(status, "cannot create an adaptor");
+        return runs_python < 0 ? NULL : memrt__raise(status, "cannot create an adaptor");
     }
     if (memrt__held_allocator_new(&made, keeper, &held) < 0) {
         made.destroy(made.ctx);
         return NULL;
     }
-    return memrt__allocator_as_capsule(&held);
+    return memrt__allocator_as_capsule(&held, runs_python);
 }
 
 static PyObject *allocator_adaptor(PyObject *module, PyObject *args)

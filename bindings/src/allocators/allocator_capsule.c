@@ -26,8 +26,9 @@ static int is_own(PyObject *capsule)
     return PyCapsule_CheckExact(capsule) && PyCapsule_GetDestructor(capsule) == destroy_capsule;
 }
 
-PyObject *memrt__allocator_as_capsule(const memrt_allocator_t *allocator)
+PyObject *memrt__allocator_as_capsule(const memrt_allocator_t *allocator, int runs_python)
 {
+    static char mark; /* the context of a capsule of an allocator that runs Python code */
     memrt_allocator_t *copy = malloc(sizeof(*copy));
     if (copy == NULL) {
         allocator->destroy(allocator->ctx);
@@ -38,8 +39,15 @@ PyObject *memrt__allocator_as_capsule(const memrt_allocator_t *allocator)
     if (capsule == NULL) {
         allocator->destroy(allocator->ctx);
         free(copy);
+    } else if (runs_python) {
+        (void)PyCapsule_SetContext(capsule, &mark); /* cannot fail on a capsule */
     }
     return capsule;
+}
+
+int memrt__allocator_runs_python(PyObject *capsule)
+{
+    return PyCapsule_GetContext(capsule) != NULL;
 }
 
 int memrt__allocator_take(PyObject *capsule, const memrt_allocator_t **out)
@@ -93,7 +101,7 @@ static PyObject *hold_table(const memrt_allocator_t *from, PyObject *keeper)
     if (copy_table(from, &table) < 0 || memrt__held_allocator_new(&table, keeper, &held) < 0) {
         return NULL;
     }
-    return memrt__allocator_as_capsule(&held);
+    return memrt__allocator_as_capsule(&held, 0);
 }
 
 static PyObject *allocator_of_callables(PyObject *module, PyObject *args)
@@ -107,7 +115,7 @@ static PyObject *allocator_of_callables(PyObject *module, PyObject *args)
     free_function = free_function == Py_None ? NULL : free_function;
     return memrt__python_allocator_new(allocate, free_function, &allocator) < 0
                ? NULL
-               : memrt__allocator_as_capsule(&allocator);
+               : memrt__allocator_as_capsule(&allocator, 1);
 }
 
 static PyObject *allocator_of_table(PyObject *module, PyObject *args)

@@ -32,6 +32,8 @@ static const memrt__adaptor_functions_t *const functions_of_kinds[] = {
     [MEMRT_ADAPTOR_ALIGNING] = &memrt__aligning_functions,
     [MEMRT_ADAPTOR_RETRYING] = &memrt__retrying_functions,
     [MEMRT_ADAPTOR_LOGGING] = &memrt__logging_functions,
+    [MEMRT_ADAPTOR_THREAD_SAFE] = &memrt__thread_safe_functions,
+    [MEMRT_ADAPTOR_PREFETCHING] = &memrt__prefetching_functions,
 };
 
 static bool has_settings(const memrt_adaptor_options_t *options)
@@ -40,6 +42,8 @@ static bool has_settings(const memrt_adaptor_options_t *options)
     case MEMRT_ADAPTOR_COUNTING:
         return options->counts != NULL;
     case MEMRT_ADAPTOR_LIMITING:
+    case MEMRT_ADAPTOR_THREAD_SAFE:
+    case MEMRT_ADAPTOR_PREFETCHING:
         return true;
     case MEMRT_ADAPTOR_ALIGNING:
         return options->amount >= sizeof(void *) && memrt__is_power_of_two(options->amount) &&
@@ -80,8 +84,9 @@ memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,
         .alloc_zeroed = functions->alloc_zeroed,
         .realloc = functions->realloc,
         .free = functions->free,
-        .release_unused = adaptor_release_unused,
-        .usage = adaptor_usage,
+        .release_unused =
+            functions->release_unused != NULL ? functions->release_unused : adaptor_release_unused,
+        .usage = functions->usage != NULL ? functions->usage : adaptor_usage,
         .destroy = adaptor_destroy,
     };
     return MEMRT_OK;

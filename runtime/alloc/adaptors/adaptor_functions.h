@@ -21,6 +21,8 @@ typedef struct memrt__adaptor_functions {
     void *(*alloc_zeroed)(void *ctx, size_t size, size_t align);
     void *(*realloc)(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align);
     void (*free)(void *ctx, void *ptr, size_t size, size_t align);
+    size_t (*release_unused)(void *ctx);                    ///< NULL: call the upstream's
+    void (*usage)(void *ctx, memrt_allocator_usage_t *out); ///< NULL: call the upstream's
 } memrt__adaptor_functions_t;
 
 extern const memrt__adaptor_functions_t memrt__counting_functions;
@@ -28,5 +30,7 @@ extern const memrt__adaptor_functions_t memrt__limiting_functions;
 extern const memrt__adaptor_functions_t memrt__aligning_functions;
 extern const memrt__adaptor_functions_t memrt__retrying_functions;
 extern const memrt__adaptor_functions_t memrt__logging_functions;
+extern const memrt__adaptor_functions_t memrt__thread_safe_functions;
+extern const memrt__adaptor_functions_t memrt__prefetching_functions;
 
 #endif

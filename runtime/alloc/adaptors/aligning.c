@@ -66,5 +66,5 @@ static void *aligning_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
 }
 
 const memrt__adaptor_functions_t memrt__aligning_functions = {
-    "aligning", aligning_alloc, aligning_alloc_zeroed, aligning_realloc, aligning_free,
+    "aligning", aligning_alloc, aligning_alloc_zeroed, aligning_realloc, aligning_free, NULL, NULL,
 };

@@ -61,5 +61,5 @@ static void counting_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__counting_functions = {
-    "counting", counting_alloc, counting_alloc_zeroed, counting_realloc, counting_free,
+    "counting", counting_alloc, counting_alloc_zeroed, counting_realloc, counting_free, NULL, NULL,
 };

@@ -68,5 +68,5 @@ static void limiting_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__limiting_functions = {
-    "limiting", limiting_alloc, limiting_alloc_zeroed, limiting_realloc, limiting_free,
+    "limiting", limiting_alloc, limiting_alloc_zeroed, limiting_realloc, limiting_free, NULL, NULL,
 };

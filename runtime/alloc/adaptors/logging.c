@@ -56,5 +56,5 @@ static void logging_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__logging_functions = {
-    "logging", logging_alloc, logging_alloc_zeroed, logging_realloc, logging_free,
+    "logging", logging_alloc, logging_alloc_zeroed, logging_realloc, logging_free, NULL, NULL,
 };

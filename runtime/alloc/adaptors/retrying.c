@@ -43,5 +43,5 @@ static void retrying_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__retrying_functions = {
-    "retrying", retrying_alloc, retrying_alloc_zeroed, retrying_realloc, retrying_free,
+    "retrying", retrying_alloc, retrying_alloc_zeroed, retrying_realloc, retrying_free, NULL, NULL,
 };

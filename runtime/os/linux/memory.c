@@ -1,5 +1,6 @@
 #include "runtime/os/os.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,19 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge)
     MEMRT__KEEP_ERRNO;
     MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
     madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* headers before Linux 5.14 */
+#endif
+
+bool memrt__os_populate(void *address, size_t size)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    size_t lead = (size_t)address & (memrt__os_page_size() - 1);
+    return madvise((char *)address - lead, size + lead, MADV_POPULATE_WRITE) == 0 ||
+           errno == ENOMEM;
 }
 
 /// Reads field 2 of /proc/self/statm, the resident pages, without stdio, because stdio allocates.

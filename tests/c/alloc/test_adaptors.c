@@ -3,12 +3,19 @@
 
 #include "support/suite.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/alloc/adaptors/adaptor.h"
 #include "runtime/alloc/allocator.h"
+#include "runtime/base/atomics.h"
+#include "runtime/os/os.h"
+#include "support/child.h"
+#include "support/crew.h"
+#include "support/kernel.h"
 
 static memrt_allocator_t adaptor;
 
@@ -212,13 +219,276 @@ TEST(logging_adaptor_writes_a_line_for_each_call)
     fclose(log);
 }
 
+/// Upstream for one thread at a time, without atomic words. `deeper` runs inside of a call.
+static size_t calls_inside, calls_done;
+static void (*deeper)(void);
+
+static void begin_fragile_call(size_t depth)
+{
+    REQUIRE(calls_inside == depth);
+    calls_inside++;
+    sched_yield();
+}
+
+static void end_fragile_call(void)
+{
+    calls_inside--;
+    calls_done++;
+}
+
+static void *fragile_alloc(void *ctx, size_t size, size_t align)
+{
+    void (*inner)(void) = deeper;
+    begin_fragile_call(ctx != NULL ? 0 : calls_inside);
+    deeper = NULL;
+    if (inner != NULL) {
+        inner();
+    }
+    void *ptr = memrt__system_allocator.alloc(NULL, size, align);
+    end_fragile_call();
+    return ptr;
+}
+
+static void fragile_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    begin_fragile_call(ctx != NULL ? 0 : calls_inside);
+    memrt__system_allocator.free(NULL, ptr, size, align);
+    end_fragile_call();
+}
+
+static size_t fragile_release_unused(void *ctx)
+{
+    (void)ctx;
+    begin_fragile_call(0);
+    end_fragile_call();
+    return 0;
+}
+
+static void fragile_usage(void *ctx, memrt_allocator_usage_t *out)
+{
+    out->cached = fragile_release_unused(ctx) + 33;
+}
+
+static char is_strict; /* context of an upstream that refuses calls inside of calls */
+
+static memrt_allocator_t create_fragile(bool strict)
+{
+    calls_inside = calls_done = 0;
+    return (memrt_allocator_t){
+        .struct_size = sizeof(memrt_allocator_t),
+        .version = MEMRT_ALLOCATOR_VERSION,
+        .name = "fragile",
+        .ctx = strict ? &is_strict : NULL,
+        .alloc = fragile_alloc,
+        .free = fragile_free,
+        .release_unused = fragile_release_unused,
+        .usage = fragile_usage,
+    };
+}
+
+static void new_thread_safe(bool strict)
+{
+    memrt_allocator_t fragile = create_fragile(strict);
+    new_over(&fragile, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_THREAD_SAFE});
+}
+
+#define USES 200u
+
+static void use_adaptor(size_t index, void *context)
+{
+    const memrt_allocator_t *used = context;
+    memrt_allocator_usage_t usage;
+    for (size_t i = 0; i < USES; i++) {
+        char *ptr = memrt__allocator_alloc(used, 100, 16, index % 2 == 0);
+        ptr = memrt__allocator_realloc(used, ptr, 100, 200, 16); /* alloc and free */
+        REQUIRE(ptr != NULL);
+        memrt__allocator_free(used, ptr, 200, 16);
+    }
+    used->usage(used->ctx, &usage);
+    REQUIRE(usage.cached == 33);
+    REQUIRE(memrt__allocator_release_unused(used) == 0);
+}
+
+TEST(thread_safe_adaptor_serializes_calls_of_threads)
+{
+    new_thread_safe(true);
+    crew_run(4, use_adaptor, &adaptor);
+    ck_assert_uint_eq(calls_done, 4 * (4 * USES + 2));
+    destroy();
+}
+
+static void use_one_of_two(size_t index, void *context)
+{
+    use_adaptor(index, (memrt_allocator_t *)context + index % 2);
+}
+
+TEST(thread_safe_adaptors_over_the_same_functions_share_a_lock)
+{
+    memrt_allocator_t both[2];
+    new_thread_safe(true);
+    both[0] = adaptor;
+    new_thread_safe(true);
+    both[1] = adaptor;
+    crew_run(4, use_one_of_two, both);
+    destroy();
+    both[0].destroy(both[0].ctx);
+}
+
+static void allocate_inside(void)
+{
+    release(allocate(50, 16), 50, 16);
+}
+
+TEST(upstream_may_call_its_thread_safe_adaptor)
+{
+    new_thread_safe(false);
+    deeper = allocate_inside;
+    void *ptr = allocate(100, 16);
+    ck_assert_uint_eq(calls_done, 3);
+    release(ptr, 100, 16);
+    crew_run(2, use_adaptor, &adaptor); /* the lock is free again */
+    destroy();
+}
+
+static size_t stopped; /* relaxed */
+
+static void *use_until_stopped(void *context)
+{
+    while (!memrt__load_relaxed(&stopped)) {
+        release(allocate(100, 16), 100, 16);
+    }
+    return context;
+}
+
+static void use_in_child(void)
+{
+    child_start_watchdog();
+    if (calls_inside != 0) {
+        _exit(1);
+    }
+    if (SUITE_THREAD_SANITIZER) { /* allows no threads in a child of a process with threads */
+        use_adaptor(0, &adaptor);
+    } else {
+        crew_run(2, use_adaptor, &adaptor);
+    }
+    _exit(0);
+}
+
+TEST(fork_waits_for_calls_of_a_thread_safe_adaptor)
+{
+    pthread_t thread;
+    new_thread_safe(true);
+    memrt__store_relaxed(&stopped, 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, use_until_stopped, NULL), 0);
+    for (int round = 0; round < 10; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            use_in_child();
+        }
+        ck_assert_int_eq(child_wait(child), 0);
+    }
+    memrt__store_relaxed(&stopped, 1);
+    pthread_join(thread, NULL);
+    destroy();
+}
+
+static pid_t child_inside;
+
+static void fork_inside(void)
+{
+    child_inside = fork();
+}
+
+TEST(upstream_of_a_thread_safe_adaptor_may_fork)
+{
+    new_thread_safe(true);
+    deeper = fork_inside;
+    void *ptr = allocate(100, 16);
+    release(ptr, 100, 16);
+    if (child_inside == 0) {
+        use_in_child();
+    }
+    ck_assert_int_eq(child_wait(child_inside), 0);
+    crew_run(2, use_adaptor, &adaptor);
+    destroy();
+}
+
+#define BIG ((size_t)2 << 20)
+
+/// Return the bytes in memory of the whole pages that hold bytes `from` to `to` of a block.
+static size_t get_resident(const char *ptr, size_t from, size_t to)
+{
+    size_t page = memrt__os_page_size();
+    uintptr_t start = (uintptr_t)(ptr + from) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)(ptr + to) + page - 1) & ~(page - 1);
+    return memrt__os_resident_part(start, end - start);
+}
+
+/// Kernels: 0 has MADV_POPULATE_WRITE, 1 lacks the call.
+TEST_EACH(prefetching_adaptor_maps_pages_of_new_blocks, 2)
+{
+    const memrt_allocator_t *mapped = &memrt__mapped_allocator;
+    new_over(mapped, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_PREFETCHING, .amount = BIG});
+    if (index == 1) {
+        kernel_refuse(KERNEL_POPULATE, 0, SIZE_MAX);
+    }
+    size_t calls = kernel_calls(KERNEL_POPULATE);
+    char *ptr = allocate(BIG + 1, 16);
+    ck_assert_uint_ge(get_resident(ptr, 0, BIG + 1), BIG);
+    char *zeros = adaptor.alloc_zeroed(adaptor.ctx, BIG, 16);
+    ck_assert_uint_ge(get_resident(zeros, 0, BIG), BIG);
+    ck_assert_uint_eq(kernel_calls(KERNEL_POPULATE), calls + 2);
+    ck_assert_int_eq(zeros[BIG - 1], 0);
+    memset(zeros, 7, BIG);
+    zeros = resize(zeros, BIG, 2 * BIG);
+    ck_assert_uint_ge(get_resident(zeros, BIG, 2 * BIG), BIG);
+    ck_assert_int_eq(zeros[0], 7);
+    ck_assert_int_eq(zeros[BIG - 1], 7);
+    ck_assert_uint_eq(kernel_calls(KERNEL_POPULATE), calls + 3);
+    zeros = resize(zeros, 2 * BIG, BIG); /* smaller: nothing new */
+    release(zeros, BIG, 16);
+    release(ptr, BIG + 1, 16);
+    ptr = allocate(BIG - 1, 16); /* below the threshold */
+    ck_assert_uint_eq(kernel_calls(KERNEL_POPULATE), calls + 3);
+    release(ptr, BIG - 1, 16);
+    destroy();
+}
+
+TEST(prefetching_adaptor_keeps_bytes_around_the_block)
+{
+    static char line[300];
+    memset(line, 7, sizeof(line));
+    new_over(&picky, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_PREFETCHING});
+    kernel_refuse(KERNEL_POPULATE, 0, SIZE_MAX);
+    char *small = allocate(100, 16);
+    memset(small, 7, 100);
+    small = resize(small, 100, 300);
+    ck_assert_int_eq(memcmp(small, line, 100), 0);
+    refusals = 2;
+    ck_assert_ptr_null(allocate(100, 16));
+    ck_assert_ptr_null(resize(small, 300, 500));
+    release(small, 300, 16);
+    destroy();
+}
+
+TEST(prefetching_adaptor_succeeds_without_memory_for_pages)
+{
+    const memrt_allocator_t *mapped = &memrt__mapped_allocator;
+    new_over(mapped, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_PREFETCHING});
+    kernel_refuse(KERNEL_ADVISE, 0, SIZE_MAX);
+    char *ptr = allocate(BIG, 16);
+    ck_assert_uint_eq(get_resident(ptr, 0, BIG), 0);
+    release(ptr, BIG, 16);
+    destroy();
+}
+
 TEST(bad_settings_of_adaptors_are_refused)
 {
     memrt_adaptor_counts_t counts;
     static const memrt_allocator_t empty = {.struct_size = sizeof(empty)};
     const memrt_adaptor_options_t bad[] = {
         {.kind = 0},
-        {.kind = 6},
+        {.kind = 8},
         {.kind = MEMRT_ADAPTOR_COUNTING},
         {.kind = MEMRT_ADAPTOR_ALIGNING, .amount = 4},
         {.kind = MEMRT_ADAPTOR_ALIGNING, .amount = 24},

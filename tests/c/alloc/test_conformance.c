@@ -94,6 +94,18 @@ static memrt_status_t logging_adaptor_new(const memrt_allocator_t *upstream, mem
     return new_adaptor(upstream, MEMRT_ADAPTOR_LOGGING, 0, out);
 }
 
+static memrt_status_t thread_safe_adaptor_new(const memrt_allocator_t *upstream,
+                                              memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_THREAD_SAFE, 0, out);
+}
+
+static memrt_status_t prefetching_adaptor_new(const memrt_allocator_t *upstream,
+                                              memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_PREFETCHING, 1000, out);
+}
+
 /// Base allocator and wrappers over it, innermost first.
 typedef struct subject {
     const char *name;
@@ -129,6 +141,14 @@ static const subject_t subjects[] = {
     {"aligning adaptor over moving", &memrt__heap_allocator, {moving_new, aligning_adaptor_new}},
     {"retrying adaptor", &memrt__heap_allocator, {retrying_adaptor_new}},
     {"logging adaptor", &memrt__heap_allocator, {logging_adaptor_new}},
+    {"thread-safe adaptor", &memrt__system_allocator, {thread_safe_adaptor_new}},
+    {"thread-safe over thread-safe over moving",
+     &memrt__heap_allocator,
+     {moving_new, thread_safe_adaptor_new, thread_safe_adaptor_new}},
+    {"prefetching adaptor", &memrt__heap_allocator, {prefetching_adaptor_new}},
+    {"prefetching over moving over mapped",
+     &memrt__mapped_allocator,
+     {moving_new, prefetching_adaptor_new}},
     {"logging over limiting over guard",
      &memrt__system_allocator,
      {memrt__guard_new, limiting_adaptor_new, logging_adaptor_new}},

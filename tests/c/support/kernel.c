@@ -149,6 +149,10 @@ void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, 
 
 int __wrap_madvise(void *address, size_t size, int advice)
 {
+    if (advice == MADV_POPULATE_WRITE && is_refused(KERNEL_POPULATE)) {
+        errno = EINVAL;
+        return -1;
+    }
     if (is_refused(advice == MADV_DONTNEED ? KERNEL_DISCARD : KERNEL_ADVISE)) {
         errno = ENOMEM;
         return -1;

@@ -17,6 +17,7 @@ typedef enum kernel_call {
     KERNEL_REMAP,    ///< mremap
     KERNEL_DISCARD,  ///< madvise(MADV_DONTNEED)
     KERNEL_ADVISE,   ///< madvise with other advice
+    KERNEL_POPULATE, ///< madvise(MADV_POPULATE_WRITE), unknown to kernels before 5.14
     KERNEL_OPEN,     ///< open
     KERNEL_READ,     ///< read
     KERNEL_THREAD,   ///< pthread_create

@@ -1,6 +1,8 @@
 """memrt.adaptors: properties that adaptors add to allocators of policies."""
 
+import ctypes
 import gc
+import mmap
 import re
 import tempfile
 import threading
@@ -99,6 +101,56 @@ def test_logging_writes_lines_of_all_threads():
     assert all(re.fullmatch(r"(alloc|free),\d+,0x[0-9a-f]+,\d+,64,0", line) for line in lines)
 
 
+def test_thread_safe_serves_arrays_of_several_threads():
+    counts = adaptors.counting()
+    policy = memrt.Policy(allocator=adaptors.thread_safe(adaptors.aligning(counts)))
+
+    def work():
+        with policy:
+            for n in range(100):
+                np.ones(n).resize(2 * n, refcheck=False)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts.counts.allocations == counts.counts.frees >= 300
+
+
+@pytest.mark.parametrize(
+    "upstream",
+    [
+        lambda: bytearray,
+        lambda: adaptors.retrying(function=bool),
+        lambda: adaptors.counting(adaptors.guard(adaptors.retrying(function=bool))),
+    ],
+)
+def test_thread_safe_refuses_python_functions_and_leaves_them_usable(upstream):
+    made = upstream()
+    with pytest.raises(TypeError, match=re.escape("must be C code, got Python functions")):
+        adaptors.thread_safe(made)
+    adaptors.counting(made)
+
+
+def resident_bytes(array):
+    page = mmap.PAGESIZE
+    start = array.ctypes.data & -page
+    size = array.ctypes.data + array.nbytes - start
+    in_memory = (ctypes.c_ubyte * (size // page + 1))()
+    mincore = ctypes.CDLL(None).mincore
+    assert mincore(ctypes.c_void_p(start), ctypes.c_size_t(size), in_memory) == 0
+    return sum(byte & 1 for byte in in_memory) * page
+
+
+def test_prefetching_maps_pages_of_large_blocks():
+    mapped = adaptors.prefetching(lambda n, a: mmap.mmap(-1, n, mmap.MAP_PRIVATE), threshold=2**21)
+    with memrt.Policy(allocator=mapped):
+        large, small = np.empty(2**21, np.uint8), np.empty(2**20, np.uint8)
+    assert resident_bytes(large) >= 2**21
+    assert resident_bytes(small) < 2**19
+
+
 def test_adaptor_holds_its_function_until_the_last_block():
     def function(size, alignment):
         return False
@@ -134,6 +186,8 @@ def test_adaptor_serves_a_single_policy():
         (ValueError, "cannot create an adaptor", lambda: adaptors.logging(file=-1)),
         (TypeError, "must be callable", lambda: adaptors.retrying(function=5)),
         (TypeError, "got int", lambda: adaptors.counting(5)),
+        (TypeError, "threshold must be", lambda: adaptors.prefetching(threshold=1.5)),
+        (ValueError, "threshold must be", lambda: adaptors.prefetching(threshold=-1)),
         (AttributeError, "got guard()", lambda: adaptors.guard().counts),
     ],
 )

@@ -18,7 +18,9 @@ typedef enum memrt_adaptor_kind {
     MEMRT_ADAPTOR_LIMITING = 2, ///< refuse requests above `amount` bytes in use
     MEMRT_ADAPTOR_ALIGNING = 3, ///< serve each alignment; request at most `amount` of the upstream
     MEMRT_ADAPTOR_RETRYING = 4, ///< call `failed` when the upstream refuses, then repeat
-    MEMRT_ADAPTOR_LOGGING = 5   ///< write a line for each call to `file`
+    MEMRT_ADAPTOR_LOGGING = 5,  ///< write a line for each call to `file`
+    MEMRT_ADAPTOR_THREAD_SAFE = 6, ///< call the upstream on one thread at a time
+    MEMRT_ADAPTOR_PREFETCHING = 7, ///< map pages of new blocks of at least `amount` bytes
 } memrt_adaptor_kind_t;
 
 /// Counters of a counting adaptor, in the caller's memory. Bytes are the bytes that the adaptor's
@@ -43,7 +45,8 @@ typedef struct memrt_adaptor_options {
     size_t struct_size;             ///< sizeof(memrt_adaptor_options_t)
     uint32_t kind;                  ///< memrt_adaptor_kind_t
     int32_t file;                   ///< LOGGING: descriptor, open until the adaptor is destroyed
-    size_t amount;                  ///< LIMITING: bytes; ALIGNING: a power of two, at least 8
+    size_t amount;                  ///< LIMITING, PREFETCHING: bytes; ALIGNING: a power of two,
+                                    ///< at least 8
     memrt_adaptor_counts_t *counts; ///< COUNTING: zeros, valid until the adaptor is destroyed
     memrt_adaptor_failed_fn failed; ///< RETRYING
     void *context;                  ///< RETRYING: last argument of `failed`
@@ -57,6 +60,15 @@ typedef struct memrt_adaptor_options {
 /// A line of a log has 6 fields with commas between: "alloc", "realloc" or "free"; the system's id
 /// of the thread; the address as a hexadecimal number, 0 for a refusal; size; alignment; and the
 /// old address of a resize, else 0. Each line is one write(), which may fail without a report.
+///
+/// All thread-safe adaptors of the process share one lock, so at most one thread is in any of their
+/// upstreams, except in `destroy`. A fork waits for the thread. An upstream may call the adaptor
+/// again, but must not wait for another thread that uses a thread-safe adaptor, and must not wait
+/// for a GIL.
+///
+/// A prefetching adaptor asks the system for the pages of a new block, and of the new end of a
+/// block that grows (MADV_POPULATE_WRITE). Systems without the call get a write to each page. A
+/// request also succeeds if the system has no memory for all pages.
 ///
 /// Ownership: `upstream` and `options` are copied, and the adaptor's `destroy` destroys the
 /// upstream

@@ -18,7 +18,7 @@ typedef enum memrt_latency_path {
     MEMRT_LATENCY_UNMAP = 2,    ///< munmap
     MEMRT_LATENCY_REMAP = 3,    ///< mremap
     MEMRT_LATENCY_DISCARD = 4,  ///< madvise(MADV_DONTNEED)
-    MEMRT_LATENCY_ADVISE = 5,   ///< madvise about huge pages
+    MEMRT_LATENCY_ADVISE = 5,   ///< madvise about huge pages, and for prefetching adaptors
     MEMRT_LATENCY_GROW = 6,     ///< growth of the page heap by a segment
     MEMRT_LATENCY_REFILL = 7,   ///< refill of an empty bin of a thread cache
     MEMRT_LATENCY_OVERFLOW = 8, ///< room for a block in a full bin of a thread cache
