@@ -191,7 +191,8 @@
     PLAIN(latency, memrt__latency_read)                                                            \
     CHECKED(limit_set_soft, memrt__soft_limit_set)                                                 \
     PLAIN(snapshot, memrt__snapshot_read)                                                          \
-    PLAIN(allocator_adaptor, memrt__adaptor_new)
+    PLAIN(allocator_adaptor, memrt__adaptor_new)                                                   \
+    PLAIN(policy_default_set_allocator, memrt__policy_default_set_allocator)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -53,7 +53,10 @@ static bool can_count(const memrt__thread_t *self, const memrt_policy_t *policy)
 
 memrt_policy_t *memrt__home_make(memrt__thread_t *self, memrt_policy_t *named)
 {
-    memrt_policy_t *policy = find_policy_in_force(self, named);
+    if (memrt__policy_or_default(named)->base == memrt__policy_default()) {
+        memrt__policy_finish_default();
+    }
+    memrt_policy_t *policy = self == &memrt__no_thread ? NULL : find_policy_in_force(self, named);
     if (policy == NULL) {
         return memrt__policy_or_default(named);
     }

@@ -6,11 +6,12 @@
 
 /// Slow path of homes: find the policy in force and set the home for it.
 
-/// Return the policy in force for the policy that a caller names. Sets a home of `self`, the
-/// calling thread, if the thread has a shard for the account. The first block of an account makes
-/// the shard, so that a home needs no memory.
+/// Return the policy in force for the policy that a caller names. Sets a home of `self`, the record
+/// of the calling thread or memrt__no_thread, if the thread has a shard for the account. The first
+/// block of an account makes the shard, so that a home needs no memory.
 ///
-/// Failure: returns the named policy when a subpolicy finds no memory or no free index.
+/// Failure: returns the named policy when a subpolicy finds no memory or no free index, or the
+/// thread no record.
 MEMRT__COLD memrt_policy_t *memrt__home_make(memrt__thread_t *self, memrt_policy_t *named);
 
 /// Return the policy for a request to `policy` (NULL: the default policy) on the calling thread.
@@ -27,8 +28,7 @@ static inline memrt_policy_t *memrt__home_policy(memrt_policy_t *policy)
             return memrt__policies[self->homes[i].account];
         }
     }
-    return MEMRT__LIKELY(self != &memrt__no_thread) ? memrt__home_make(self, policy)
-                                                    : memrt__policy_or_default(policy);
+    return memrt__home_make(self, policy);
 }
 
 #endif

@@ -167,6 +167,53 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
     return create_policy(&all, &limits, out);
 }
 
+/// Allocator that memrt__policy_default_set_allocator() replaced. Other threads may still read the
+/// cached bytes of its guard.
+static memrt_allocator_t replaced;
+
+static void put_allocator(memrt_policy_t *policy, const memrt_allocator_t *allocator)
+{
+    policy->allocator = *allocator;
+    policy->fast = policy->fast && memrt__is_heap(allocator);
+    policy->tiny = policy->tiny && policy->fast;
+}
+
+/// Replace the allocator of the default policy and of its subpolicies, which have no blocks.
+static memrt_status_t replace_default_allocator(const memrt_allocator_t *allocator)
+{
+    memrt_policy_t *policy = memrt__policy_default();
+    memrt__lock(MEMRT__RANK_POLICIES);
+    bool unused =
+        memrt__cas_relaxed(&memrt__default_state, MEMRT__DEFAULT_UNUSED, MEMRT__DEFAULT_CHANGING);
+    if (unused) {
+        replaced = policy->allocator;
+        put_allocator(policy, allocator);
+        for (memrt_policy_t *part = policy->first_subpolicy; part != NULL;
+             part = part->next_of_base) {
+            put_allocator(part, allocator);
+        }
+        memrt__store_release(&memrt__default_state, MEMRT__DEFAULT_FINAL);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return unused ? MEMRT_OK : MEMRT_EBUSY;
+}
+
+memrt_status_t memrt__policy_default_set_allocator(const memrt_allocator_t *allocator)
+{
+    memrt_allocator_t chosen;
+    if (memrt__load_acquire(&memrt__default_state) == MEMRT__DEFAULT_FINAL) {
+        return MEMRT_EBUSY;
+    }
+    memrt_status_t status = copy_or_guard_allocator(allocator, &chosen);
+    if (status == MEMRT_OK) {
+        status = replace_default_allocator(&chosen);
+        if (status != MEMRT_OK) {
+            drop_allocator(allocator, &chosen);
+        }
+    }
+    return status;
+}
+
 void memrt__policy_acquire(memrt_policy_t *policy)
 {
     memrt__fetch_add_relaxed(&policy->refs, 1);

@@ -18,6 +18,9 @@ void memrt__policy_acquire(memrt_policy_t *policy);
 void memrt__policy_release(memrt_policy_t *policy);
 memrt_policy_t *memrt__policy_at(uint32_t index);
 
+memrt_status_t
+memrt__policy_default_set_allocator(const memrt_allocator_t *allocator) MEMRT_MUST_CHECK;
+
 /// Return true if `policy` is a policy with references. `policy` may be any address.
 bool memrt__policy_is_held(const memrt_policy_t *policy);
 

@@ -6,9 +6,19 @@
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_sweep.h"
 
-/// Visitor, called with a reference to the policy and without a lock. Returns true to end the
-/// visit.
-typedef bool (*visit_fn)(const memrt_policy_t *policy, void *context);
+/// Visitor, called with a reference to the policy and a copy of its allocator, without a lock.
+/// Returns true to end the visit.
+typedef bool (*visit_fn)(const memrt_policy_t *policy, const memrt_allocator_t *allocator,
+                         void *context);
+
+/// Copy the allocator of a policy, because another thread may replace the default policy's.
+static memrt_allocator_t copy_allocator(const memrt_policy_t *policy)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_allocator_t allocator = policy->allocator;
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return allocator;
+}
 
 static bool visit_policies(visit_fn visit, void *context)
 {
@@ -17,18 +27,21 @@ static bool visit_policies(visit_fn visit, void *context)
     for (uint32_t index = 0; index < indices && !ended; index++) {
         memrt_policy_t *policy = memrt__policy_at(index);
         if (policy != NULL) {
-            ended = visit(policy, context);
+            memrt_allocator_t allocator = copy_allocator(policy);
+            ended = visit(policy, &allocator, context);
             memrt__policy_release(policy);
         }
     }
     return ended;
 }
 
-static bool verify_freed_blocks(const memrt_policy_t *policy, void *context)
+static bool verify_freed_blocks(const memrt_policy_t *policy, const memrt_allocator_t *allocator,
+                                void *context)
 {
+    (void)policy;
     (void)context;
-    if (memrt__is_guard(&policy->allocator)) {
-        memrt__guard_verify_dead(&policy->allocator);
+    if (memrt__is_guard(allocator)) {
+        memrt__guard_verify_dead(allocator);
     }
     return false;
 }
@@ -44,12 +57,13 @@ typedef struct search {
     size_t length;
 } search_t;
 
-static bool write_freed_block_stacks(const memrt_policy_t *policy, void *context)
+static bool write_freed_block_stacks(const memrt_policy_t *policy,
+                                     const memrt_allocator_t *allocator, void *context)
 {
     const search_t *search = context;
-    return memrt__is_guard(&policy->allocator) &&
-           memrt__guard_explain_dead(&policy->allocator, search->address, search->text,
-                                     search->length);
+    (void)policy;
+    return memrt__is_guard(allocator) &&
+           memrt__guard_explain_dead(allocator, search->address, search->text, search->length);
 }
 
 bool memrt__policy_explain_dead(uintptr_t address, char *text, size_t length)
@@ -59,11 +73,13 @@ bool memrt__policy_explain_dead(uintptr_t address, char *text, size_t length)
     return visit_policies(write_freed_block_stacks, &search);
 }
 
-static bool empty_guard(const memrt_policy_t *policy, void *context)
+static bool empty_guard(const memrt_policy_t *policy, const memrt_allocator_t *allocator,
+                        void *context)
 {
+    (void)policy;
     (void)context;
-    if (memrt__is_guard(&policy->allocator)) {
-        memrt__guard_empty(&policy->allocator);
+    if (memrt__is_guard(allocator)) {
+        memrt__guard_empty(allocator);
     }
     return false;
 }
@@ -83,7 +99,8 @@ static bool is_same_allocator(const memrt_allocator_t *a, const memrt_allocator_
 }
 
 /// Return true if no policy at a lower index has the same allocator.
-static bool is_first_with_allocator(const memrt_policy_t *policy)
+static bool is_first_with_allocator(const memrt_policy_t *policy,
+                                    const memrt_allocator_t *allocator)
 {
     bool first = true;
     MEMRT__ASSERT(!memrt__policy_is_subpolicy(policy));
@@ -91,7 +108,7 @@ static bool is_first_with_allocator(const memrt_policy_t *policy)
     for (uint32_t index = 0; index < policy->account.index && first; index++) {
         first = memrt__policies[index] == NULL ||
                 memrt__policy_is_subpolicy(memrt__policies[index]) ||
-                !is_same_allocator(&memrt__policies[index]->allocator, &policy->allocator);
+                !is_same_allocator(&memrt__policies[index]->allocator, allocator);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
     return first;
@@ -102,11 +119,12 @@ typedef struct sum {
     size_t bytes;
 } sum_t;
 
-static bool add_allocator_bytes(const memrt_policy_t *policy, void *context)
+static bool add_allocator_bytes(const memrt_policy_t *policy, const memrt_allocator_t *allocator,
+                                void *context)
 {
     sum_t *sum = context;
-    if (is_first_with_allocator(policy)) {
-        sum->bytes += sum->measure(&policy->allocator);
+    if (is_first_with_allocator(policy, allocator)) {
+        sum->bytes += sum->measure(allocator);
     }
     return false;
 }
@@ -126,8 +144,8 @@ size_t memrt__policy_cached(const memrt_policy_t *policy)
     if (policy == NULL) {
         return sum_over_allocators(memrt__allocator_cached);
     }
-    return memrt__is_shared_heap(&policy->allocator) ? 0
-                                                     : memrt__allocator_cached(&policy->allocator);
+    memrt_allocator_t allocator = copy_allocator(policy);
+    return memrt__is_shared_heap(&allocator) ? 0 : memrt__allocator_cached(&allocator);
 }
 
 size_t memrt__policy_release_unused(void)

@@ -1,5 +1,6 @@
 #include "runtime/policy/policy_table.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
@@ -11,6 +12,7 @@
 
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
+size_t memrt__default_state;
 uint32_t memrt__policy_table_end;
 
 #define WORD_BITS 64u
@@ -18,6 +20,15 @@ uint32_t memrt__policy_table_end;
 
 /* Bit of each used index. Under the lock of rank POLICIES. */
 static uint64_t used_indices[WORDS];
+
+void memrt__policy_finish_default(void)
+{
+    while (
+        memrt__load_acquire(&memrt__default_state) != MEMRT__DEFAULT_FINAL &&
+        !memrt__cas_relaxed(&memrt__default_state, MEMRT__DEFAULT_UNUSED, MEMRT__DEFAULT_FINAL)) {
+        sched_yield();
+    }
+}
 
 bool memrt__is_name(const char *name)
 {

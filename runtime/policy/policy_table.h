@@ -33,12 +33,12 @@ struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< account.index: index in new blocks
     uint32_t index;                                       ///< fixed; the index that callers see
     memrt__level_t level;        ///< aggregate of the accounts of the policy
-    memrt_allocator_t allocator; ///< fixed
+    memrt_allocator_t allocator; ///< fixed; default policy: fixed at the first use
     size_t alignment;            ///< fixed; bytes
-    bool tiny;                   ///< fixed; no alignment was requested: small sizes use tiny blocks
-    bool fast;              ///< fixed; the fast path may use thread caches for blocks of the policy
-    size_t refs;            ///< atomic; 0: the policy caches nothing from now on
-    memrt__limits_t limits; ///< fixed; MEMRT__INHERIT for each limit not set
+    bool tiny;   ///< fixed as `allocator`; no alignment was requested: small sizes use tiny blocks
+    bool fast;   ///< fixed as `allocator`; the fast path may use thread caches for new blocks
+    size_t refs; ///< atomic; 0: the policy caches nothing from now on
+    memrt__limits_t limits;         ///< fixed; MEMRT__INHERIT for each limit not set
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     size_t traced;                  ///< relaxed; number in an event trace; 0: in none
     memrt__shard_t shared;          ///< see memrt__account_t.shared
@@ -67,6 +67,18 @@ static inline memrt_policy_t *memrt__policy_of(const memrt_meminfo_t *mi)
 }
 
 extern MEMRT__HIDDEN memrt_policy_t memrt__default_policy;
+
+/// Whether the allocator of the default policy may change. Atomic.
+typedef enum memrt__default_state {
+    MEMRT__DEFAULT_UNUSED,   ///< yes: no memory was requested from the policy
+    MEMRT__DEFAULT_CHANGING, ///< changes now, under the lock of rank POLICIES; requests wait
+    MEMRT__DEFAULT_FINAL     ///< no
+} memrt__default_state_t;
+
+extern MEMRT__HIDDEN size_t memrt__default_state;
+
+/// Let the allocator of the default policy be final, before the first request to the policy.
+MEMRT__COLD void memrt__policy_finish_default(void);
 
 /// Return true if a policy has references.
 static inline bool memrt__policy_has_references(const memrt_policy_t *policy)

@@ -13,7 +13,7 @@
 #define AT(type, member, offset)                                                                   \
     _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed in size")
-#define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
+#define SLOT(slot, word) AT(memrt_api_t, slot, (word)*8)
 
 SIZE(memrt_tracking_t, 40);
 AT(memrt_tracking_t, on, 8);
@@ -432,6 +432,7 @@ AT(memrt_latency_t, bins, 24);
 SLOT(limit_set_soft, 143);
 SLOT(snapshot, 144);
 SLOT(allocator_adaptor, 145);
+SLOT(policy_default_set_allocator, 146);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

@@ -27,8 +27,8 @@ extern "C" {
 
 /// Table of all functions, as memrt_get_api() returns the table. New slots are only appended.
 typedef struct memrt_api {
-    /* --- The six slots of Numba's NRT_api_functions, in the same order and with the same
-       signatures: memrt/meminfo.h and memrt/meminfo/create.h. --- */
+    /* --- The slots of Numba's NRT_api_functions: memrt/meminfo.h and memrt/meminfo/create.h. ---
+     */
     memrt_allocate_fn allocate;
     memrt_allocate_external_fn allocate_external;
     memrt_manage_memory_fn manage_memory;
@@ -211,6 +211,7 @@ typedef struct memrt_api {
     memrt_limit_set_soft_fn limit_set_soft MEMRT_MUST_CHECK;
     memrt_snapshot_fn snapshot MEMRT_MUST_CHECK;
     memrt_allocator_adaptor_fn allocator_adaptor MEMRT_MUST_CHECK;
+    memrt_policy_default_set_allocator_fn policy_default_set_allocator MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -55,6 +55,17 @@ typedef void (*memrt_policy_release_fn)(memrt_policy_t *policy);
 /// destroyed.
 typedef memrt_policy_t *(*memrt_policy_default_fn)(void);
 
+/// Set the allocator of the default policy, once and before its first use: no memory may have been
+/// requested from the policy, also not in a scope. Policies without an allocator of their own
+/// continue to use memrt's allocator. MEMRT_ALLOCATOR does the same from the environment.
+/// Ownership: memrt copies the table; `ctx` must live as long as the process, because the default
+///            policy is never destroyed.
+/// Threads:   other threads may use memrt meanwhile. After MEMRT_OK, all memory of the policy comes
+///            from `allocator`, after a failure none.
+/// Failure:   MEMRT_EBUSY if the policy was used, or has an allocator from an earlier call or
+///            MEMRT_ALLOCATOR; MEMRT_EINVAL for a bad allocator table; MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_policy_default_set_allocator_fn)(const memrt_allocator_t *allocator);
+
 /// Return the name; borrowed, valid while the policy is.
 typedef const char *(*memrt_policy_name_fn)(const memrt_policy_t *policy);
 

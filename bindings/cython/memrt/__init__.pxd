@@ -112,6 +112,8 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_policy_t *(*memrt_policy_default_fn)() noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_policy_default_set_allocator_fn)(const memrt_allocator_t *allocator) noexcept nogil
+
     ctypedef const char *(*memrt_policy_name_fn)(const memrt_policy_t *policy) noexcept nogil
 
     ctypedef size_t (*memrt_policy_alignment_fn)(const memrt_policy_t *policy) noexcept nogil
@@ -958,6 +960,7 @@ cdef extern from "memrt/import.h":
         memrt_limit_set_soft_fn limit_set_soft
         memrt_snapshot_fn snapshot
         memrt_allocator_adaptor_fn allocator_adaptor
+        memrt_policy_default_set_allocator_fn policy_default_set_allocator
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

@@ -211,6 +211,18 @@ static outcome_t try_allocator_adaptor(ground_t *ground)
         ground->made_guard.alloc == NULL);
 }
 
+/// The default policy is in use after the request for a block.
+static outcome_t try_policy_default_set_allocator(ground_t *ground)
+{
+    (void)ground;
+    void *block = api->block_alloc(NULL, 10);
+    if (block != NULL) {
+        api->block_free(NULL, block, 10);
+    }
+    ck_assert_int_eq(api->policy_default_set_allocator(api->allocator_system()), MEMRT_EBUSY);
+    return block != NULL ? MADE : REFUSED;
+}
+
 static outcome_t try_stats_read(ground_t *ground)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
@@ -946,7 +958,7 @@ const slot_t slots[] = {
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
-    CREATOR(allocator_adaptor),
+    CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
