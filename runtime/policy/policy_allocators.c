@@ -1,5 +1,6 @@
 #include "runtime/policy/policy_allocators.h"
 
+#include "runtime/alloc/adaptors/arena.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/os/lock.h"
@@ -165,7 +166,9 @@ bool memrt__policy_allocators_is_valid(void)
     for (uint32_t index = 0; valid && index < memrt__policy_table_end; index++) {
         const memrt_policy_t *policy = memrt__policies[index];
         bool guarded = policy != NULL && memrt__is_guard(&policy->allocator);
-        valid = !guarded || memrt__guard_is_valid(&policy->allocator);
+        bool arena = policy != NULL && memrt__is_arena(&policy->allocator);
+        valid = (!guarded || memrt__guard_is_valid(&policy->allocator)) &&
+                (!arena || memrt__arena_is_valid(&policy->allocator));
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
     return valid;

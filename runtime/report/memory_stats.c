@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/alloc/adaptors/arena.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/footprint.h"
 #include "runtime/alloc/heap/heap.h"
@@ -32,11 +33,21 @@ static void add_mapping(void *context, uintptr_t address, size_t bytes, memrt__m
     sums->resident += memrt__os_resident_part(address, bytes);
 }
 
-/// Return whether blocks of an allocator come from the heap, directly or through guards.
+/// Return the upstream of a guard or arena, or NULL for another allocator.
+static const memrt_allocator_t *find_upstream(const memrt_allocator_t *allocator)
+{
+    if (memrt__is_guard(allocator)) {
+        return memrt__guard_upstream(allocator);
+    }
+    return memrt__is_arena(allocator) ? memrt__arena_upstream(allocator) : NULL;
+}
+
+/// Return whether blocks of an allocator come from the heap, directly or through guards and arenas.
 static bool uses_heap(const memrt_allocator_t *allocator)
 {
-    while (memrt__is_guard(allocator)) {
-        allocator = memrt__guard_upstream(allocator);
+    const memrt_allocator_t *upstream;
+    while ((upstream = find_upstream(allocator)) != NULL) {
+        allocator = upstream;
     }
     return memrt__is_heap(allocator);
 }

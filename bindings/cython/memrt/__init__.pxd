@@ -68,6 +68,7 @@ cdef extern from "memrt/import.h":
         MEMRT_ADAPTOR_LOGGING
         MEMRT_ADAPTOR_THREAD_SAFE
         MEMRT_ADAPTOR_PREFETCHING
+        MEMRT_ADAPTOR_ARENA
 
     ctypedef struct memrt_adaptor_counts_t:
         size_t allocations

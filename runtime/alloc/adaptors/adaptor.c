@@ -6,6 +6,7 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/alloc/adaptors/adaptor_functions.h"
+#include "runtime/alloc/adaptors/arena.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 
@@ -65,6 +66,9 @@ memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,
         return MEMRT_EINVAL;
     }
     memcpy(&made.options, options, memrt__size_min(options->struct_size, sizeof(made.options)));
+    if (made.options.kind == MEMRT_ADAPTOR_ARENA) {
+        return memrt__arena_new(upstream, made.options.amount, out);
+    }
     if (!has_settings(&made.options) ||
         memrt__allocator_copy(upstream, &made.upstream) != MEMRT_OK) {
         return MEMRT_EINVAL;

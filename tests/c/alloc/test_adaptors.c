@@ -488,7 +488,10 @@ TEST(bad_settings_of_adaptors_are_refused)
     static const memrt_allocator_t empty = {.struct_size = sizeof(empty)};
     const memrt_adaptor_options_t bad[] = {
         {.kind = 0},
-        {.kind = 8},
+        {.kind = 9},
+        {.kind = MEMRT_ADAPTOR_ARENA, .amount = 1 << 15},
+        {.kind = MEMRT_ADAPTOR_ARENA, .amount = 100000},
+        {.kind = MEMRT_ADAPTOR_ARENA, .amount = (size_t)1 << 31},
         {.kind = MEMRT_ADAPTOR_COUNTING},
         {.kind = MEMRT_ADAPTOR_ALIGNING, .amount = 4},
         {.kind = MEMRT_ADAPTOR_ALIGNING, .amount = 24},

@@ -106,6 +106,11 @@ static memrt_status_t prefetching_adaptor_new(const memrt_allocator_t *upstream,
     return new_adaptor(upstream, MEMRT_ADAPTOR_PREFETCHING, 1000, out);
 }
 
+static memrt_status_t arena_adaptor_new(const memrt_allocator_t *upstream, memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_ARENA, (size_t)1 << 16, out);
+}
+
 /// Base allocator and wrappers over it, innermost first.
 typedef struct subject {
     const char *name;
@@ -149,6 +154,12 @@ static const subject_t subjects[] = {
     {"prefetching over moving over mapped",
      &memrt__mapped_allocator,
      {moving_new, prefetching_adaptor_new}},
+    {"arena", &memrt__heap_allocator, {arena_adaptor_new}},
+    {"arena over system", &memrt__system_allocator, {arena_adaptor_new}},
+    {"arena over guard", &memrt__heap_allocator, {memrt__guard_new, arena_adaptor_new}},
+    {"guard over arena over moving",
+     &memrt__heap_allocator,
+     {moving_new, arena_adaptor_new, memrt__guard_new}},
     {"logging over limiting over guard",
      &memrt__system_allocator,
      {memrt__guard_new, limiting_adaptor_new, logging_adaptor_new}},

@@ -21,6 +21,7 @@ typedef enum memrt_adaptor_kind {
     MEMRT_ADAPTOR_LOGGING = 5,  ///< write a line for each call to `file`
     MEMRT_ADAPTOR_THREAD_SAFE = 6, ///< call the upstream on one thread at a time
     MEMRT_ADAPTOR_PREFETCHING = 7, ///< map pages of new blocks of at least `amount` bytes
+    MEMRT_ADAPTOR_ARENA = 8        ///< place small blocks in chunks of `amount` bytes
 } memrt_adaptor_kind_t;
 
 /// Counters of a counting adaptor, in the caller's memory. Bytes are the bytes that the adaptor's
@@ -46,7 +47,8 @@ typedef struct memrt_adaptor_options {
     uint32_t kind;                  ///< memrt_adaptor_kind_t
     int32_t file;                   ///< LOGGING: descriptor, open until the adaptor is destroyed
     size_t amount;                  ///< LIMITING, PREFETCHING: bytes; ALIGNING: a power of two,
-                                    ///< at least 8
+                                    ///< at least 8;
+                                    ///< ARENA: power of two from 2**16 to 2**30, or 0 for 2**20
     memrt_adaptor_counts_t *counts; ///< COUNTING: zeros, valid until the adaptor is destroyed
     memrt_adaptor_failed_fn failed; ///< RETRYING
     void *context;                  ///< RETRYING: last argument of `failed`
@@ -56,6 +58,11 @@ typedef struct memrt_adaptor_options {
 ///
 /// A limit counts the sizes that the adaptor passes to the upstream. A block of an aligning adaptor
 /// with an alignment above `amount` needs the alignment and 8 bytes more.
+///
+/// An arena places blocks one behind the other in chunks, which have the alignment `amount`. A
+/// chunk is reused when the last of its blocks is freed. The newest block of a chunk returns its
+/// bytes at its free, and grows in place. Blocks above an eighth of `amount`, in size or alignment,
+/// come from the upstream. The arena keeps empty chunks for its next blocks, until release_unused.
 ///
 /// A line of a log has 6 fields with commas between: "alloc", "realloc" or "free"; the system's id
 /// of the thread; the address as a hexadecimal number, 0 for a refusal; size; alignment; and the
