@@ -13,7 +13,7 @@ the MemInfo. Importing the package changes nothing: memrt manages memory only wh
 
 Allocation: alloc, wrap, adopt, empty, zeros, full, array, as_array, aligned, volatile.
 Inspection of arrays: meminfo, is_managed, handler_name, alignment.
-Policies: Policy, enable, disable.
+Policies: Policy, arena, enable, disable.
 Limits: limit, on_pressure.
 Scopes: scope, scopes, current_scope, bind_scope.
 Statistics: stats, holders, release_unused.
@@ -50,12 +50,13 @@ from memrt._support.public import import_at_first_use, public
 
 if TYPE_CHECKING:
     from memrt import adaptors as adaptors
-    from memrt import cuda
+    from memrt import cuda as cuda
     from memrt._arrays.alignment import aligned, alignment
     from memrt._arrays.creation import adopt, array, full
     from memrt._arrays.volatile_array import volatile
     from memrt._holders.search import holders
     from memrt._interop.arrow import from_arrow
+    from memrt._leaks.arena import arena
     from memrt._notebook.magics import load_ipython_extension as load_ipython_extension
     from memrt._policy.current_scope import current_scope
     from memrt._policy.enabling import disable, enable
@@ -78,6 +79,7 @@ else:
             "memrt._arrays.volatile_array": "volatile",
             "memrt._holders.search": "holders",
             "memrt._interop.arrow": "from_arrow",
+            "memrt._leaks.arena": "arena",
             "memrt._policy.current_scope": "current_scope",
             "memrt._policy.enabling": "disable enable",
             "memrt._policy.limit": "limit",
@@ -103,10 +105,10 @@ __all__ = [
     "aligned",
     "alignment",
     "alloc",
+    "arena",
     "array",
     "as_array",
     "bind_scope",
-    "cuda",
     "current_scope",
     "debug",
     "disable",

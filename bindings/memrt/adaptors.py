@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from memrt import _memrt
-from memrt._policy.allocator_source import allocator_capsule
+from memrt._policy.allocator_source import allocator_capsule, arena_capsule
 from memrt._policy.limit_amount import parse_amount
 from memrt._support.public import public
 
@@ -25,6 +25,7 @@ __all__ = [
     "Adaptor",
     "AdaptorCounts",
     "aligning",
+    "arena",
     "counting",
     "guard",
     "limiting",
@@ -453,6 +454,48 @@ def guard(upstream: object = None) -> Adaptor:
     """
     source = None if upstream is None else allocator_capsule(upstream)
     return Adaptor("guard", _memrt.allocator_guard(source))
+
+
+@public("memrt.adaptors")
+def arena(upstream: object = None, *, chunk: int | str = "1 MiB") -> Adaptor:
+    """Return an adaptor that places small blocks one behind the other in chunks.
+
+    :class:`memrt.arena` is a policy over this adaptor. A chunk is reused when the last of its
+    blocks is freed. Threads share the chunk of the next block, without a lock.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, as for :func:`counting`.
+    chunk : int or str, default '1 MiB'
+        Bytes of a chunk: a power of two from 64 KiB to 1 GiB, as a number or a text. The upstream
+        must align chunks to their size. Blocks above an eighth of a chunk, in size or alignment,
+        come from the upstream.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor over the allocator.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form, or `chunk` is neither a text nor a whole number.
+    ValueError
+        `chunk` is bad, or as for :func:`counting`.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> calls = memrt.adaptors.counting()
+    >>> with memrt.Policy(allocator=memrt.adaptors.arena(calls)):
+    ...     blocks = [memrt.empty(100) for _ in range(1000)]
+    >>> calls.counts.allocations
+    1
+    """
+    return Adaptor("arena", arena_capsule(upstream, chunk))
 
 
 def __dir__() -> list[str]:

@@ -113,6 +113,7 @@ class Ground:
         with self.policy:
             self.block = np.ones(100)
             self.large = np.ones(LARGE // 8)
+        self.arena = memrt.arena("ground", chunk=2**16)
         self.owner = ctypes.create_string_buffer(64)
         self.address = ctypes.addressof(self.owner)
         self.wrapped = memrt.wrap(self.address, 64, ignore, self.owner)
@@ -155,6 +156,11 @@ class Case:
 def leave_policies(ground: Ground) -> None:
     while _entered(ground.policy):
         ground.policy.__exit__()
+
+
+def leave_arena(ground: Ground) -> None:
+    while _entered(ground.arena):
+        ground.arena.__exit__()
 
 
 def _entered(policy: memrt.Policy) -> bool:
@@ -797,6 +803,30 @@ CASES: dict[str, Case] = {
     ),
     "memrt.empty, of thread-safe over prefetching": with_allocator(
         lambda: adaptors.thread_safe(adaptors.prefetching(threshold=0))
+    ),
+    "memrt.empty, of an arena": with_allocator(lambda: adaptors.arena(chunk=2**16)),
+    "memrt.arena": Case(lambda g: memrt.arena("small", chunk=2**16)),
+    "memrt.arena.outlived": Case(lambda g: g.arena.outlived),
+    "memrt.arena.keep": Case(
+        lambda g: g.left.append(g.arena.keep(g.foreign)),
+        lambda g: g.arena.__enter__(),
+        leave_arena,
+        NOT_PYTHONS,
+    ),
+    "memrt.arena.__enter__": Case(
+        lambda g: g.arena.__enter__(), after=leave_arena, sets_context=True
+    ),
+    "memrt.arena.__exit__": Case(
+        lambda g: g.arena.__exit__(), lambda g: g.arena.__enter__(), leave_arena, sets_context=True
+    ),
+    "memrt.arena.__exit__, with an array that stays": Case(
+        lambda g: g.arena.__exit__(),
+        lambda g: (g.arena.__enter__(), g.left.append(np.ones(100))),
+        leave_arena,
+        sets_context=True,
+    ),
+    "_memrt.allocator_release_unused": Case(
+        lambda g: _memrt.allocator_release_unused(g.arena._capsule)
     ),
     "memrt.empty, of retrying over limiting": with_allocator(
         lambda: adaptors.retrying(adaptors.limiting(limit="1 MiB"), function=bool)

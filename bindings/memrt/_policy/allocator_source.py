@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from memrt import _memrt
+from memrt._policy.limit_amount import parse_amount
 
 SYMBOL = "memrt_allocator"
 """Name of the table that a shared object exports by default."""
 
+_ARENA = 8  # MEMRT_ADAPTOR_ARENA
+_CHUNKS = frozenset(2**power for power in range(16, 31))
 _CAPSULE = type(_memrt.api)
 _ALLOC = ("alloc", "(ctx, size, align)", 3)
 _FREE = ("free", "(ctx, ptr, size, align)", 4)
@@ -44,6 +47,25 @@ def allocator_capsule(source: object) -> object:
     if (address := _table_address(source)) is not None:
         return _memrt.allocator_of_table(address, source)
     return _python_object(source)
+
+
+def arena_capsule(upstream: object, chunk: int | str) -> object:
+    """Return a capsule with an arena over any accepted form of an allocator, or memrt's for None.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no accepted form, or `chunk` is neither a text nor a whole number.
+    ValueError
+        `chunk` is bad, or as for :func:`allocator_capsule`.
+    OSError
+        The library of the upstream cannot be loaded.
+    """
+    nbytes = parse_amount(chunk, "chunk")
+    if nbytes not in _CHUNKS:
+        raise ValueError(f"chunk must be a power of two from 64 KiB to 1 GiB, got {chunk!r}")
+    source = None if upstream is None else allocator_capsule(upstream)
+    return _memrt.allocator_adaptor(source, _ARENA, nbytes, None, None, -1)
 
 
 def split_library(text: str) -> tuple[str, str]:

@@ -40,6 +40,18 @@ def handler_of(owner: object) -> Handler | None:
     return None if index is None else _stack.get()[index].handler
 
 
+def handler_around(owner: object) -> Handler | None:
+    """Return the handler that `owner` replaced first in this context, for the current scope.
+
+    None: `owner` has no entry in this context.
+    """
+    for entry in _stack.get():
+        if entry.owner is owner:
+            before = entry.before
+            return _memrt.in_scope(before) if _memrt.is_memrt_handler(before) else before
+    return None
+
+
 def push(owner: object, handler: Handler) -> None:
     """Set NumPy's handler in this context, and push an entry for `owner`."""
     applied = _memrt.in_scope(handler)

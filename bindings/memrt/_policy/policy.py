@@ -266,7 +266,8 @@ class Policy(ProcessObject):
     def __repr__(self) -> str:
         settings = "".join(map(_described, self._options))
         limits = limit_text(self._handler)
-        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{settings}{limits}>"
+        kind = type(self).__name__
+        return f"<memrt.{kind} {self._name!r}, alignment {self._alignment}{settings}{limits}>"
 
     def _repr_html_(self) -> str:
         """Return settings and main figures as an HTML table, for notebooks."""
@@ -274,7 +275,8 @@ class Policy(ProcessObject):
         rows = [("alignment", str(self._alignment)), *self._options]
         rows += [] if limit is None else [("limit", human_bytes(limit))]
         figures = main_figures(self.stats()).items()
-        return html_table(f"memrt.Policy {self._name!r}", [*rows, *figures], align="right")
+        title = f"memrt.{type(self).__name__} {self._name!r}"
+        return html_table(title, [*rows, *figures], align="right")
 
     def __rich_repr__(self) -> Iterator[tuple[str, object] | object]:
         """Yield the fields of the representation in rich and Textual."""

@@ -47,8 +47,9 @@ static int check_runs_python(PyObject *capsule, const memrt_adaptor_options_t *o
     return runs || options->failed != NULL;
 }
 
-/// Create an adaptor, or a guard without `options`, over the allocator of a capsule. NULL with an
-/// exception, and the capsule keeps its allocator.
+/// Create an adaptor, or a guard without `options`, over the allocator of a capsule. `keeper` lives
+/// as long as the adaptor; NULL: the adaptor needs no object. NULL with an exception, and the
+/// capsule keeps its allocator.
 static PyObject *create_over(PyObject *capsule, const memrt_adaptor_options_t *options,
                              PyObject *keeper)
 {
@@ -67,6 +68,9 @@ static PyObject *create_over(PyObject *capsule, const memrt_adaptor_options_t *o
             memrt__allocator_untake(capsule);
         }
         return runs_python < 0 ? NULL : memrt__raise(status, "cannot create an adaptor");
+    }
+    if (keeper == NULL) {
+        return memrt__allocator_as_capsule(&made, runs_python);
     }
     if (memrt__held_allocator_new(&made, keeper, &held) < 0) {
         made.destroy(made.ctx);
@@ -96,6 +100,9 @@ static PyObject *allocator_adaptor(PyObject *module, PyObject *args)
         options.failed = call_failed;
         options.context = function;
     }
+    if (counts == Py_None && function == Py_None) {
+        return create_over(capsule, &options, NULL);
+    }
     PyObject *keeper = PyTuple_Pack(2, counts, function);
     PyObject *made = keeper != NULL ? create_over(capsule, &options, keeper) : NULL;
     Py_XDECREF(keeper);
@@ -108,6 +115,18 @@ static PyObject *allocator_guard(PyObject *module, PyObject *capsule)
     return create_over(capsule, NULL, Py_None);
 }
 
+static PyObject *allocator_release_unused(PyObject *module, PyObject *capsule)
+{
+    const memrt_allocator_t *allocator = memrt__allocator_of_policy(capsule);
+    (void)module;
+    if (allocator == NULL) {
+        return NULL;
+    }
+    size_t bytes =
+        allocator->release_unused != NULL ? allocator->release_unused(allocator->ctx) : 0;
+    return PyLong_FromSize_t(bytes);
+}
+
 PyMethodDef memrt__adaptor_methods[] = {
     {"allocator_adaptor", allocator_adaptor, METH_VARARGS,
      "allocator_adaptor(upstream, kind, amount, counts, failed, file, /) -> capsule\n\n"
@@ -116,5 +135,9 @@ PyMethodDef memrt__adaptor_methods[] = {
     {"allocator_guard", allocator_guard, METH_O,
      "allocator_guard(upstream, /) -> capsule\n\n"
      "Create a guard over an allocator, or over memrt's allocator for None."},
+    {"allocator_release_unused", allocator_release_unused, METH_O,
+     "allocator_release_unused(capsule, /) -> bytes\n\n"
+     "Give the unused memory of an allocator back. A policy that the caller holds has taken the\n"
+     "allocator from the capsule."},
     {NULL, NULL, 0, NULL},
 };

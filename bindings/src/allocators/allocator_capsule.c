@@ -65,6 +65,15 @@ int memrt__allocator_take(PyObject *capsule, const memrt_allocator_t **out)
     return PyCapsule_SetName(capsule, used_name);
 }
 
+const memrt_allocator_t *memrt__allocator_of_policy(PyObject *capsule)
+{
+    if (!is_own(capsule)) {
+        PyErr_SetString(PyExc_TypeError, "allocator must be a capsule of allocator_capsule()");
+        return NULL;
+    }
+    return PyCapsule_GetPointer(capsule, used_name);
+}
+
 void memrt__allocator_untake(PyObject *capsule)
 {
     (void)PyCapsule_SetName(capsule, MEMRT_ALLOCATOR_CAPSULE); /* cannot fail on a capsule */
