@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -98,8 +97,9 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
 
     __slots__ = ("_capsule", "_entered", "_outlived", "_outliving")
 
-    _capsule: Any  # the allocator, which lives as long as the policy
-    _entered: list[None]  # an item for each block; append and pop are atomic
+    _capsule: object  # the allocator, which lives as long as the policy
+    # An item for each block. Threads may add and pop at once, and pop() needs no memory.
+    _entered: set[object]
     _outlived: tuple[int, int]
     _outliving: str
 
@@ -120,7 +120,7 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
         made = super().__new__(cls, alignment, name, allocator=capsule, limit=limit, soft=soft)
         assert isinstance(made, arena)
         made._capsule = capsule
-        made._entered = []
+        made._entered = set()
         made._outlived = (0, 0)
         made._outliving = outliving
         return made
@@ -171,7 +171,7 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
             _memrt.set_handler(inside)
 
     def __enter__(self) -> arena:
-        self._entered.append(None)
+        self._entered.add(object())
         try:
             super().__enter__()
         except BaseException:
@@ -192,8 +192,7 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
         if left != handlers.NOT_ENTERED:
             self._entered.pop()
             if not self._entered:
-                with suppress(MemoryError):  # the block has ended, with or without the figures
-                    self._settle(judges and self._outliving == "error")
+                self._settle(judges and self._outliving == "error")
         return None if left == handlers.RESTORED else handlers.problem_of(left, self._described)
 
     @property
@@ -206,10 +205,13 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
 
     def _settle(self, judges: bool) -> None:
         """Count the arrays that outlive the last block, and free the chunks without such arrays."""
-        outlived = self._live()
-        if judges and outlived[0]:
-            gc.collect()
+        try:
             outlived = self._live()
+            if judges and outlived[0]:
+                gc.collect()
+                outlived = self._live()
+        except MemoryError:
+            return  # the block has ended, so an error of the figures would be wrong
         self._outlived = outlived
         if outlived[0]:
             _memrt.allocator_release_unused(self._capsule)
