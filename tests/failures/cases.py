@@ -1212,6 +1212,7 @@ CASES: dict[str, Case] = {
     "_memrt.tracking_allocations": Case(lambda g: _memrt.tracking_allocations()),
     "_memrt.site_allocations": tracked(lambda g: _memrt.site_allocations()),
     "_memrt.site_frames": tracked(lambda g: _memrt.site_frames(1)),
+    "_memrt.running_calls": Case(lambda g: _memrt.running_calls()),
     "_memrt.suppression_add": Case(lambda g: _memrt.suppression_add("nowhere", "nothing")),
     "_memrt.suppression_at": tracked(lambda g: _memrt.suppression_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),

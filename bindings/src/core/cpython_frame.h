@@ -31,14 +31,13 @@
 /// Frame of a Python call, with or without a frame object.
 typedef struct _PyInterpreterFrame memrt_inner_frame_t;
 
-/// Return the innermost frame of the calling thread, which may be incomplete; NULL outside of
-/// Python calls.
-static inline memrt_inner_frame_t *memrt__inner_frame_here(void)
+/// Return the innermost frame of a thread, which may be incomplete; NULL outside of Python calls.
+static inline memrt_inner_frame_t *memrt__inner_frame_of(PyThreadState *thread)
 {
 #if PY_VERSION_HEX >= 0x030D0000
-    return PyThreadState_Get()->current_frame;
+    return thread->current_frame;
 #else
-    return PyThreadState_Get()->cframe->current_frame;
+    return thread->cframe->current_frame;
 #endif
 }
 

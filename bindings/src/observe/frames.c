@@ -4,10 +4,10 @@
 
 #if MEMRT_CPYTHON_FRAMES && PY_VERSION_HEX >= 0x030B0000
 
-size_t memrt__frames_here(memrt_call_t *out, size_t max)
+size_t memrt__frames_of(PyThreadState *thread, memrt_call_t *out, size_t max)
 {
     size_t count = 0;
-    for (memrt_inner_frame_t *frame = memrt__inner_frame_here(); frame != NULL && count < max;
+    for (memrt_inner_frame_t *frame = memrt__inner_frame_of(thread); frame != NULL && count < max;
          frame = frame->previous) {
         /* GCOV_EXCL_BR_START: only a collection while CPython makes cells meets such a frame */
         if (!_PyFrame_IsIncomplete(frame)) {
@@ -32,12 +32,12 @@ static int get_frame_instruction(PyFrameObject *frame)
 #endif
 }
 
-size_t memrt__frames_here(memrt_call_t *out, size_t max)
+size_t memrt__frames_of(PyThreadState *thread, memrt_call_t *out, size_t max)
 {
     memrt_pending_t pending;
     memrt__pending_save(&pending);
     size_t count = 0;
-    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    PyFrameObject *frame = PyThreadState_GetFrame(thread);
     while (frame != NULL && count < max) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         Py_DECREF(code); /* the running call holds another reference */

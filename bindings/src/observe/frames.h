@@ -3,18 +3,19 @@
 
 #include "support/binding.h"
 
-/// Read the Python call stack of the calling thread. From Python 3.11 on the interpreter's own
+/// Read the Python call stack of a thread. From Python 3.11 on the interpreter's own
 /// frame stack is read, if its layout is known. The public API would create a frame object for each
 /// call without one, which costs several times as much.
 
 typedef struct memrt_call {
-    PyCodeObject *code; ///< borrowed; valid while the call lasts
+    PyCodeObject *code; ///< borrowed; valid while the call lasts, of another thread under the GIL
     int instruction;    ///< offset in bytes, for PyCode_Addr2Line; negative: nothing executed yet
 } memrt_call_t;
 
-/// Write the Python calls of the calling thread to `out`, innermost first, at most `max`. Returns
-/// their number.
-/// Threads: needs the GIL. A pending exception stays pending.
-size_t memrt__frames_here(memrt_call_t *out, size_t max);
+/// Write the Python calls of a thread to `out`, innermost first, at most `max`. Returns the number
+/// of calls.
+/// Threads: needs the GIL. Without a GIL, `thread` must be the calling thread. A pending exception
+/// stays pending.
+size_t memrt__frames_of(PyThreadState *thread, memrt_call_t *out, size_t max);
 
 #endif

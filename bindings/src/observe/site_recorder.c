@@ -169,7 +169,8 @@ static size_t write_python_frames(memrt_frame_t *out, size_t max)
     if (!memrt__holds_python()) {
         return 0;
     }
-    size_t count = 0, depth = memrt__frames_here(calls, Py_MIN(max, MEMRT_FRAMES_MAX));
+    PyThreadState *thread = PyThreadState_Get();
+    size_t count = 0, depth = memrt__frames_of(thread, calls, Py_MIN(max, MEMRT_FRAMES_MAX));
     find_cached_frames(calls, depth, out);
     for (size_t i = 0; i < depth; i++) {
         memrt_frame_t frame = out[i] != 0 ? out[i] : add_frame(&calls[i]);
@@ -247,6 +248,47 @@ static PyObject *list_site_allocations(PyObject *module, PyObject *unused)
     return list;
 }
 
+/// Return a new list of file and line of the calls of a thread. NULL with an exception.
+static PyObject *build_calls_of(PyThreadState *thread)
+{
+    memrt_call_t calls[MEMRT_FRAMES_MAX];
+    size_t count = memrt__frames_of(thread, calls, MEMRT_FRAMES_MAX);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        int line = PyCode_Addr2Line(calls[i].code, calls[i].instruction);
+        PyObject *row = Py_BuildValue("(Oi)", calls[i].code->co_filename, line);
+        if (row == NULL) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+        }
+    }
+    return list;
+}
+
+static PyObject *list_running_calls(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    if (memrt__need_gil() < 0) {
+        return NULL;
+    }
+    int collector_was_on = PyGC_Disable(); /* a collection may run code, and end calls */
+    PyObject *list = PyList_New(0);
+    PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+    for (; list != NULL && thread != NULL; thread = PyThreadState_Next(thread)) {
+        PyObject *calls = build_calls_of(thread);
+        if (calls == NULL || PyList_Append(list, calls) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(calls);
+    }
+    if (collector_was_on) {
+        PyGC_Enable();
+    }
+    return list;
+}
+
 static PyObject *add_suppression(PyObject *module, PyObject *args)
 {
     const char *pattern, *description;
@@ -289,6 +331,9 @@ PyMethodDef memrt__frames_methods[] = {
     {"site_allocations", list_site_allocations, METH_NOARGS,
      "site_allocations() -> list of (allocations, bytes)\n\n"
      "Return the allocations of the sites 1, 2, 3 and so on."},
+    {"running_calls", list_running_calls, METH_NOARGS,
+     "running_calls() -> list of lists of (file, line)\n\n"
+     "Return the Python calls of each thread, innermost first, at most 128 of a thread."},
     {"suppression_add", add_suppression, METH_VARARGS,
      "suppression_add(pattern, description)\n\nAdd a suppression, as memrt_api_t.suppression_add."},
     {"suppression_at", find_suppression, METH_O,

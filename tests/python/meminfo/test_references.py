@@ -219,6 +219,7 @@ CALLS = {
         _memrt.suppression_at(10**6),
     ),
     "sites: tracked": lambda t: tracked(lambda: (memrt.alloc(10), _memrt.site_allocations())),
+    "running_calls": lambda t: _memrt.running_calls(),
     "suppression": lambda t: _memrt.suppression_add("", t.text),
     "holders": lambda t: _memrt.find_holders(t.array, 2, 1),
     "find_places": lambda t: _memrt.find_places([t.array], [t.array, t.text]),
