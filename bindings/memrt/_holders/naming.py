@@ -21,6 +21,8 @@ from memrt._holders.roots import Root
 from memrt._holders.steps import Step
 from memrt._support.public import public
 
+UNKNOWN_PATH = ", without a known path from a variable"
+
 
 @public("memrt.types")
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Namer:
         taken, root, last = self._walker.walk(target, path, steps)
         expression = _expression(_start_text(root, last), [step.shape for step in taken])
         if root is None:
-            return f"`{expression}`, without a known path from a variable"
+            return f"`{expression}`{UNKNOWN_PATH}"
         if not root.location:
             return f"`{expression}`"
         return (
@@ -131,7 +133,7 @@ def _description(kind: str, taken: list[Step], root: Root | None, expression: st
     if kind == "attribute" and first is not None:
         attribute = f"attribute `{first.name}` of {_owner_name(first.owner)}"
     if root is None:
-        return attribute or f"{expression}, without a known path from a variable"
+        return attribute or f"{expression}{UNKNOWN_PATH}"
     if not root.location:
         return f"{attribute}, {expression}" if attribute else expression
     if not root.expression and not taken:

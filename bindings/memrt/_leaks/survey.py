@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from memrt import _memrt
-from memrt._holders.naming import Namer
+from memrt._holders.naming import UNKNOWN_PATH, Namer
 from memrt._holders.search import LINKS
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
@@ -55,6 +55,7 @@ class _Subject:
     @property
     def shape(self) -> tuple[str, ...]:
         texts = list(dict.fromkeys(use.text for use in self.uses))
+        texts.sort(key=lambda text: UNKNOWN_PATH in text)  # variables first
         shown = texts[:_TEXTS_SHOWN]
         if self.named:
             shown.append("a named reference of C code")

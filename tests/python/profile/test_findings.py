@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gil import needs_gil
 from memrt._leaks.advice import fix_for
+from memrt._leaks.survey import _Subject, _Use
 from memrt._profile.findings import contents, usage
 from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.findings.finding import Evidence, Finding
@@ -372,6 +373,12 @@ def test_invalid_findings_of_a_recording_are_refused(tmp_path):
                 [{**document, "findings": [{**Finding("x", 1, "", "").to_dict(), "text": 1}]}]
             ).encode()
         )
+
+
+def test_holder_with_a_variable_comes_before_others():
+    unknown = "`<memoryview> (a memoryview)`, without a known path from a variable"
+    uses = [_Use(text, None) for text in (unknown, "`models[...].data`")]
+    assert _Subject(MIB, True, 0, 0, 2, uses).shape == ("`models[...].data`", unknown)
 
 
 def test_place_of_an_unknown_site_is_left_out():
