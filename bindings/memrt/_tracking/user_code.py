@@ -7,6 +7,7 @@ Paths are relative to the current folder at the start, or to the project of the 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import sys
@@ -160,15 +161,16 @@ def user_call(calls: Sequence[_Call]) -> _Call:
     return calls[0]
 
 
+def library_calls(calls: Sequence[_Call]) -> list[_Call]:
+    """Return the calls of libraries that the call of user_call() leads to, innermost first."""
+    chosen = user_call(calls)
+    inner = itertools.takewhile(lambda call: call is not chosen, calls)
+    return [call for call in inner if not _is_internal(call)]
+
+
 def library_call(calls: Sequence[_Call]) -> _Call | None:
     """Return the innermost call of a library that the call of user_call() leads to, or None."""
-    chosen = user_call(calls)
-    for call in calls:
-        if call is chosen:
-            return None
-        if not _is_internal(call):
-            return call
-    return None
+    return next(iter(library_calls(calls)), None)
 
 
 def is_a_runners(call: Call) -> bool:

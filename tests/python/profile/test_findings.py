@@ -1,8 +1,10 @@
 """Findings: programs with planted problems, healthy programs, and the limits of each rule."""
 
 import importlib.util
+import itertools
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import memrt
@@ -11,7 +13,7 @@ import pytest
 from gil import needs_gil
 from memrt._leaks.advice import fix_for
 from memrt._leaks.survey import _Subject, _Use
-from memrt._profile.findings import contents, usage
+from memrt._profile.findings import contents, held, usage
 from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.held import find_growth, find_lost
@@ -172,6 +174,13 @@ def test_short_time_of_cached_memory_is_no_fragmentation():
     assert find_all(evidence(memory={"cached": 100 * MIB}, cached=MIB)) == []
 
 
+LIBRARY = f"{sysconfig.get_path('purelib')}/library/core.py"
+
+
+def call(function, file=LIBRARY):
+    return memrt.types.Frame(function, file, 1, 0, False)
+
+
 @pytest.fixture
 def place(monkeypatch, tmp_path):
     """Return a function that writes a statement as the source of every site."""
@@ -232,13 +241,17 @@ def test_statement_over_lines_has_one_first_line(tmp_path):
     assert statement_at("<string>", 1) is None
 
 
-def group(ages, numbers):
-    buffers = tuple(
-        memrt.types.LiveBuffer(
-            number, MIB, 1, None, age, 0, "default", "block", number, None, 0, 1.0, False
-        )
-        for age, number in zip(ages, numbers, strict=True)
+def buffer(number, site=0, age=0):
+    return memrt.types.LiveBuffer(
+        number, MIB, 1, None, age, 0, "default", "block", number, None, site, 1.0, False
     )
+
+
+def group(ages, numbers, sites=(0,)):
+    """Return a group of buffers, with the numbers of sites in turn."""
+    pairs = zip(ages, numbers, strict=True)
+    turns = zip(pairs, itertools.cycle(sites), strict=False)
+    buffers = tuple(buffer(number, site, age) for (age, number), site in turns)
     return memrt.types.LeakGroup(None, buffers, None)
 
 
@@ -256,6 +269,31 @@ def test_growth_lasts_until_the_end_between_other_allocations(ages, numbers, exp
     held = [group(ages, numbers)]
     seen = evidence(held=held, last=36, buffers=held[0].buffers)
     assert bool(list(find_growth(seen))) == expected
+
+
+@pytest.mark.parametrize(
+    ("sites", "expected"),
+    [
+        ([1], True),
+        ([1, 2, 3, 4], False),  # 9 objects with four buffers each
+        ([1, 1, 1, 2], True),  # 27 buffers of one call
+        ([0], True),  # unknown calls
+    ],
+)
+def test_growth_counts_buffers_of_one_call(monkeypatch, sites, expected):
+    monkeypatch.setattr(held, "_inner_calls", lambda number: (number,))
+    found = group(range(36, 0, -1), range(1, 109, 3), sites)
+    seen = evidence(held=[found], last=108, buffers=found.buffers)
+    texts = [each.text for each in find_growth(seen)]
+    assert bool(texts) == expected
+    assert all("36 buffers" in text for text in texts)
+
+
+def test_calls_from_the_users_line_inwards_have_no_callers(monkeypatch):
+    frames = (call("copy"), call("fit"), call("f", "/app/a.py"), call("g", "/app/b.py"))
+    site = memrt.types.Site(1, frames)
+    monkeypatch.setattr(held, "site_of", lambda number: site)
+    assert held._inner_calls.__wrapped__(1) == frames[:2]
 
 
 def test_growth_of_many_buffers_is_found():

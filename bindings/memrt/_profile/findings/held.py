@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from memrt._leaks.advice import COPY, LOST, VIEW, fix_for
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
-from memrt._tracking.sites import Place, site_text
+from memrt._tracking.sites import Frame, Place, site_of, site_text
+from memrt._tracking.user_code import library_calls
 
 _LEAST_LOST = 64 * 1024  # bytes
 _GROWING_PART = 0.05  # least part of the peak of a growing line
@@ -74,21 +76,37 @@ def find_growth(evidence: Evidence) -> Iterator[Finding]:
 def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
     """Return whether buffers were allocated until the end, between other allocations.
 
+    The buffers of the call with most bytes count, so that several buffers of one object count once.
     Each third of the allocations from the first of the buffers to the end must have a part of the
     buffers, and so must the second half of the time. Time counts less, because a process may wait
     at any moment. Other allocations must be at least as many, and a quarter of all must be freed. A
     program that loads data first, or only loads data, does not count.
     """
+    counted = _of_main_call(buffers)
     first = min(buffer.id for buffer in buffers) - 1
     allocated = evidence.last - first
     later = sum(buffer.id > first for buffer in evidence.buffers)
-    if len(buffers) < _LEAST_BUFFERS or allocated < 2 * len(buffers) or later > allocated * 0.75:
+    if len(counted) < _LEAST_BUFFERS or allocated < 2 * len(buffers) or later > allocated * 0.75:
         return False
-    ages = [max(buffer.age - evidence.delay, 0.0) for buffer in buffers]
-    numbers = [(buffer.id - first) / allocated for buffer in buffers]
+    ages = [max(buffer.age - evidence.delay, 0.0) for buffer in counted]
+    numbers = [(buffer.id - first) / allocated for buffer in counted]
     max_age = max(ages)
     late = sum(2 * age <= max_age for age in ages)
-    return _spread(numbers) and late >= _LEAST_PART * len(buffers)
+    return _spread(numbers) and late >= _LEAST_PART * len(counted)
+
+
+def _of_main_call(buffers: list[LiveBuffer]) -> list[LiveBuffer]:
+    """Return the buffers with the same calls from the user's line inwards, with most bytes."""
+    groups: defaultdict[tuple[Frame, ...], list[LiveBuffer]] = defaultdict(list)
+    for buffer in buffers:
+        groups[_inner_calls(buffer.site_number)].append(buffer)
+    return max(groups.values(), key=lambda group: sum(each.nbytes for each in group))
+
+
+@cache
+def _inner_calls(number: int) -> tuple[Frame, ...]:
+    site = site_of(number)
+    return () if site is None else tuple(library_calls(site.frames))
 
 
 def _spread(parts: list[float]) -> bool:
