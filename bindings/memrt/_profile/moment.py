@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from memrt import _memrt
 from memrt._tracking.live import LiveBuffer
+from memrt._tracking.sites import site_of
+from memrt._tracking.user_code import LibraryCall, has_user_call, outermost_library_call
 
 LARGE = 64 * 1024
 
@@ -84,6 +87,41 @@ def content_rows(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, in
     return ((row[_SIZE], row[_ADDRESS], row[_SITE]) for row in rows)
 
 
-_SIZE, _SCOPE, _SITE, _WEIGHT, _ADDRESS = map(
-    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "weight", "address")
+def rows_outside_calls(
+    rows: Iterable[tuple[Any, ...]], running: Collection[LibraryCall]
+) -> list[tuple[Any, ...]]:
+    """Return the rows of large buffers, without buffers inside calls of libraries that still run.
+
+    Such a buffer may be a copy that user code cannot change. A site may have buffers of earlier
+    calls, so only the newest buffer of a site is left out. Buffers without a call of user code are
+    left out, too: the call may still run, deeper than recorded calls.
+
+    Parameters
+    ----------
+    running : Collection[LibraryCall]
+        Result of running_library_calls() before the listing.
+    """
+    found = [row for row in rows if row[_SIZE] >= LARGE and _is_of_user_code(row[_SITE])]
+    newest: dict[int, int] = {}
+    for row in found:
+        newest[row[_SITE]] = max(newest.get(row[_SITE], 0), row[_ID])
+    inside = {number for site, number in newest.items() if _library_call_of(site) in running}
+    return [row for row in found if row[_ID] not in inside]
+
+
+@cache
+def _is_of_user_code(number: int) -> bool:
+    """Return whether a site has a call of user code, or is not known."""
+    site = site_of(number)
+    return site is None or has_user_call(site.frames)
+
+
+@cache
+def _library_call_of(number: int) -> LibraryCall | None:
+    site = site_of(number)
+    return None if site is None else outermost_library_call(site.frames)
+
+
+_ID, _SIZE, _SCOPE, _SITE, _WEIGHT, _ADDRESS = map(
+    LiveBuffer._fields.index, ("id", "nbytes", "scope", "site_number", "weight", "address")
 )

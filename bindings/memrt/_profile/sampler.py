@@ -13,9 +13,16 @@ from typing import Any
 from memrt import _memrt
 from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.listings import Listings
-from memrt._profile.moment import Moment, content_rows, moment_of, scope_paths
+from memrt._profile.moment import (
+    Moment,
+    content_rows,
+    moment_of,
+    rows_outside_calls,
+    scope_paths,
+)
 from memrt._profile.timeline import Sample, Scoped, Timeline, largest
 from memrt._stats.snapshot import Stats, stats
+from memrt._tracking.user_code import running_library_calls
 
 FIRST_PERIOD = 0.005
 REST = 50  # minimum pause after a reading or save, as a multiple of its CPU time
@@ -199,14 +206,15 @@ class Sampler:
         return self._spent + cost > part * (MOMENTS_PART * t + MOMENTS_GRACE)
 
     def _list(self, t: float, now: Stats) -> list[tuple[Any, ...]] | None:
-        """List live buffers. Returns the rows if the moment is kept as the highest."""
+        """List live buffers. Returns rows for contents if the moment is kept as the highest."""
         begin = thread_time()
+        running = running_library_calls()
         rows = _memrt.live(lambda: scope_paths(_scopes()))
         moment = moment_of(t, rows)
         self.listings.add(t, moment.by_site, _memrt.site_allocations())
         self._listed = (now.alloc, now.free)
         self._cost = (thread_time() - begin) / max(now.alloc - now.free, 1)
-        return rows if self.consider(moment) else None
+        return rows_outside_calls(rows, running) if self.consider(moment) else None
 
     def consider(self, moment: Moment) -> bool:
         """Count a moment, and keep the moment if it has the most live bytes so far, or almost.

@@ -14,9 +14,11 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy
+
+from memrt import _memrt
 
 _MEMRT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(numpy.__file__)) + os.sep
@@ -33,7 +35,26 @@ class Call(Protocol):
     @property
     def file(self) -> str | None: ...
     @property
+    def line(self) -> int: ...
+    @property
     def is_native(self) -> bool: ...
+
+
+class LibraryCall(NamedTuple):
+    """Line of the user's code that calls a library."""
+
+    file: str | None
+    line: int
+    library: str | None
+    """File of the called function."""
+
+
+class _Running(NamedTuple):
+    """Call that runs now."""
+
+    file: str
+    line: int
+    is_native: bool = False
 
 
 _Call = TypeVar("_Call", bound=Call)
@@ -161,6 +182,11 @@ def user_call(calls: Sequence[_Call]) -> _Call:
     return calls[0]
 
 
+def has_user_call(calls: Sequence[Call]) -> bool:
+    """Return whether the call of user_call() is the user's own, or all calls are shown."""
+    return shows_all_frames() or is_user_call(user_call(calls))
+
+
 def library_calls(calls: Sequence[_Call]) -> list[_Call]:
     """Return the calls of libraries that the call of user_call() leads to, innermost first."""
     chosen = user_call(calls)
@@ -171,6 +197,35 @@ def library_calls(calls: Sequence[_Call]) -> list[_Call]:
 def library_call(calls: Sequence[_Call]) -> _Call | None:
     """Return the innermost call of a library that the call of user_call() leads to, or None."""
     return next(iter(library_calls(calls)), None)
+
+
+def outermost_library_call(calls: Sequence[Call]) -> LibraryCall | None:
+    """Return the call of a library at the call of user_call(), or None."""
+    inner = library_calls(calls)
+    chosen = user_call(calls)
+    return LibraryCall(chosen.file, chosen.line, inner[-1].file) if inner else None
+
+
+def running_library_calls() -> set[LibraryCall]:
+    """Return the calls of libraries by the user's code that run now, of all threads.
+
+    Empty where the GIL is off, because the calls of other threads are not readable.
+    """
+    found: set[LibraryCall] = set()
+    try:
+        threads = _memrt.running_calls()
+    except RuntimeError:
+        return found
+    for calls in threads:
+        library = None
+        for call in (_Running(*each) for each in calls):
+            if is_user_call(call):
+                if library is not None:
+                    found.add(LibraryCall(call.file, call.line, library.file))
+                library = None
+            elif not _is_internal(call):
+                library = call
+    return found
 
 
 def is_a_runners(call: Call) -> bool:

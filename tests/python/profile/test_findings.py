@@ -13,6 +13,7 @@ import pytest
 from gil import needs_gil
 from memrt._leaks.advice import fix_for
 from memrt._leaks.survey import _Subject, _Use
+from memrt._profile import moment as moments
 from memrt._profile.findings import contents, held, usage
 from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.findings.finding import Evidence, Finding
@@ -22,6 +23,7 @@ from memrt._profile.findings.verdict import find_all
 from memrt._profile.moment import Moment
 from memrt._profile.recording import RecordingError, dumps, loads
 from memrt._tracking import sites
+from memrt._tracking.user_code import LibraryCall
 
 HERE = Path(__file__).parent
 MIB = 1024 * 1024
@@ -214,6 +216,27 @@ def test_temporaries_are_more_than_the_results_of_a_statement(place, statement, 
     found = list(usage.find_temporaries(evidence(moment=moment)))
     assert bool(found) == expected
     assert list(usage.find_temporaries(evidence(moment=moment, is_sampled=True))) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "kept"),
+    [
+        ([(1, 7), (2, 7), (3, 7)], [1, 2]),  # the newest may be of the running call
+        ([(1, 8), (2, 0), (3, 8)], [1, 2, 3]),  # the call of site 8 has ended
+        ([(1, 7), (2, 8)], [2]),
+        ([(1, 9), (2, 9), (3, 8)], [3]),  # site 9 has no call of user code
+    ],
+)
+def test_contents_inside_running_calls_are_left_out(monkeypatch, rows, kept):
+    sites = {9: memrt.types.Site(9, (call("fit"),))}
+    monkeypatch.setattr(moments, "site_of", sites.get)
+    calls = {7: LibraryCall("a.py", 3, "lib.py"), 8: LibraryCall("a.py", 4, "lib.py")}
+    monkeypatch.setattr(moments, "_library_call_of", calls.get)
+    monkeypatch.setattr(moments, "_is_of_user_code", moments._is_of_user_code.__wrapped__)
+    listed = [buffer(number, site) for number, site in rows]
+    small = buffer(4, 8)._replace(nbytes=1000)
+    found = moments.rows_outside_calls([*listed, small], {calls[7]})
+    assert [row[0] for row in found] == kept
 
 
 @pytest.mark.parametrize(

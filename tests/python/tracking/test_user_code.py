@@ -1,9 +1,11 @@
 """The user's code in call stacks, and the texts of places."""
 
+import copy
 import os
 import subprocess
 import sys
 import sysconfig
+import threading
 import types
 
 import memrt
@@ -73,6 +75,55 @@ def test_native_call_is_neither_the_place_nor_a_library():
     native = call("/usr/lib/libm.so", line=0, is_native=True)
     found = memrt.types.Site(1, (native, call("/p/a.py")))
     assert (found.place.file, found.through) == ("/p/a.py", None)
+
+
+class Copied:
+    """Object that looks at the running calls from below copy.deepcopy()."""
+
+    def __deepcopy__(self, memo):
+        return user_code.running_library_calls()
+
+
+def test_running_library_calls_have_line_and_library():
+    copied = Copied()
+    line = sys._getframe().f_lineno + 1
+    found = copy.deepcopy(copied)
+    assert user_code.LibraryCall(__file__, line, copy.__file__) in found
+    assert {each.file for each in found if each.line == line} == {__file__}
+    after = user_code.running_library_calls()
+    assert [each for each in after if each.file == __file__] == []
+
+
+def test_running_library_calls_of_another_thread():
+    started, ended = threading.Event(), threading.Event()
+
+    class Waiting:
+        def __deepcopy__(self, memo):
+            started.set()
+            ended.wait(60)
+
+    thread = threading.Thread(target=lambda: copy.deepcopy(Waiting()))
+    thread.start()
+    started.wait(60)
+    found = user_code.running_library_calls()
+    ended.set()
+    thread.join()
+    assert (__file__, copy.__file__) in {(each.file, each.library) for each in found}
+
+
+def test_running_library_calls_without_gil_are_unknown(monkeypatch):
+    def refuse():
+        raise RuntimeError
+
+    monkeypatch.setattr("memrt._memrt.running_calls", refuse)
+    assert user_code.running_library_calls() == set()
+
+
+def test_outermost_library_call_matches_the_running_call():
+    frames = site(f"{PACKAGES}/a.py", f"{STANDARD}/copy.py", "/p/a.py", "/p/b.py").frames
+    found = user_code.outermost_library_call(frames)
+    assert found == user_code.LibraryCall("/p/a.py", 3, f"{STANDARD}/copy.py")
+    assert user_code.outermost_library_call(frames[2:]) is None
 
 
 def test_paths_are_relative_to_the_folder_at_the_start(started_in):
