@@ -185,13 +185,19 @@ def call(function, file=LIBRARY):
 
 @pytest.fixture
 def place(monkeypatch, tmp_path):
-    """Return a function that writes a statement as the source of every site."""
+    """Return a function that writes a statement as the source of every site.
 
-    def write(text):
+    Site 1 has the statement only, site 2 and so on the given calls of a library below.
+    """
+
+    def write(text, *inner):
         file = tmp_path / f"source{len(list(tmp_path.iterdir()))}.py"
         file.write_text(text)
-        site = memrt.types.Site(1, (memrt.types.Frame("f", str(file), 1, 0, False),))
-        monkeypatch.setattr(usage, "site_of", lambda number: site if number else None)
+        sites = {
+            number: memrt.types.Site(number, (*map(call, names), call("f", str(file))))
+            for number, names in enumerate(((), *inner), 1)
+        }
+        monkeypatch.setattr(usage, "site_of", sites.get)
 
     return write
 
@@ -216,6 +222,40 @@ def test_temporaries_are_more_than_the_results_of_a_statement(place, statement, 
     found = list(usage.find_temporaries(evidence(moment=moment)))
     assert bool(found) == expected
     assert list(usage.find_temporaries(evidence(moment=moment, is_sampled=True))) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "inner", "buffers", "expected"),
+    [
+        ("y = a * b + c", [["A.__mul__"], ["A.__add__"]], [0, 1, 1], True),
+        ("y = a * b + c", [["A.__rmul__", "wrap"], ["A.__add__", "wrap"]], [0, 1, 1], True),
+        ("y = a + b + c", [["A.__add__"]], [0, 2], True),
+        ("y = a * b + c", [["copy", "A.__mul__"]], [0, 3], False),  # copies inside one operator
+        ("y = a * b + c", [["A.__sub__"], ["A.__sub__"]], [0, 1, 1], False),  # one unknown call
+        ("y = m.fit(a[:-1])", [["check", "A.fit"], ["copy", "A.fit"]], [0, 2, 1], False),
+        ("y = concat(a).mean()", [["concat"], ["A.mean"]], [0, 1, 1], False),  # no operator
+        ("y = f(g(a), h(a))", [], [3], True),  # functions of C
+        ("y = m.fit(np.ones(3))", [["A.fit"]], [1, 1], False),  # the input is no expression
+        ("y = (a * 2).mean()", [["where", "A.mean"]], [1, 3], True),  # a result beside a call
+    ],
+)
+def test_temporaries_of_a_library_count_once_for_each_operation(
+    place, statement, inner, buffers, expected
+):
+    place(statement, *inner)
+    large = {site: (n, n * 4 * MIB) for site, n in enumerate(buffers, 1) if n}
+    found = list(usage.find_temporaries(evidence(moment=Moment(0.0, {}, {}, large))))
+    assert bool(found) == expected
+
+
+def test_temporaries_inside_packages_are_no_finding(monkeypatch, tmp_path):
+    file = tmp_path / "site-packages" / "core.py"
+    file.parent.mkdir()
+    file.write_text("y = a * b + c")
+    site = memrt.types.Site(1, (call("f", str(file)),))
+    monkeypatch.setattr(usage, "site_of", lambda number: site)
+    moment = Moment(0.0, {}, {}, {1: (2, 8 * MIB)})
+    assert list(usage.find_temporaries(evidence(moment=moment))) == []
 
 
 @pytest.mark.parametrize(

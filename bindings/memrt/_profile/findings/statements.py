@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections import Counter
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)
+_METHODS: dict[type[ast.AST], str] = dict(
+    zip(
+        (
+            *(ast.Add, ast.Sub, ast.Mult, ast.MatMult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
+            *(ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift),
+            *(ast.UAdd, ast.USub, ast.Invert),
+            *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+        ),
+        "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift pos neg invert "
+        "eq ne lt le gt ge".split(),
+        strict=True,
+    )
+)
+"""Special methods of operators, without underscores. `ast` has no such table."""
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set)
 _LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -25,6 +42,8 @@ class Statement(NamedTuple):
     """Whether an operator computes a value."""
     has_loop: bool
     """Whether a comprehension evaluates parts repeatedly."""
+    operators: Mapping[str, int] = MappingProxyType({})
+    """Number of operators by special method, such as 'mul'."""
 
 
 @cache
@@ -62,4 +81,5 @@ def _examined(node: ast.stmt) -> Statement:
         results,
         any(isinstance(each, ast.BinOp | ast.UnaryOp) for each in nodes),
         any(isinstance(each, _LOOPS) for each in nodes),
+        Counter(name for each in nodes if (name := _METHODS.get(type(each)))),
     )

@@ -2,54 +2,50 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from memrt._profile.findings.finding import Evidence, Finding
+from memrt._profile.findings.operations import SIMILAR, Arrays, results_of, sum_of
 from memrt._profile.findings.statements import Statement, statement_at
 from memrt._profile.moment import LARGE
 from memrt._support.units import human_bytes
 from memrt._tracking.sites import Site, site_of
+from memrt._tracking.user_code import has_user_call
 
 _PEAK_PART = 0.2  # least part of the peak that temporaries take
 _SITE_PART = 0.01  # least part of the peak of a site whose source is read
 _REPEATED = 1000  # least allocations of a line
 _REPEATED_BYTES = 64 * 1024  # least bytes of each
 _REPEATED_PEAKS = 50  # least bytes in total, as a multiple of the peak
-_SIMILAR = 0.25  # least mean size of a site, as a part of the largest of the statement
 _FREE_BYTES = 64 * 1024 * 1024  # least free bytes in memory
 
 _Key = tuple[str, int]  # file and first line of a statement
-_Sum = tuple[Statement, Site, float, float]  # statement, largest site, buffers, bytes
+_Group = tuple[Statement, list[Arrays]]
 
 
-def _by_statement(rows: Iterable[tuple[int, float, float]]) -> dict[_Key, _Sum]:
-    """Return buffers and bytes by statement. Rows: number of a site, buffers, bytes.
-
-    Sites whose buffers are small beside the largest of the statement are left out.
-    """
-    groups: defaultdict[_Key, list[_Sum]] = defaultdict(list)
+def _by_statement(rows: Iterable[tuple[int, float, float]]) -> dict[_Key, _Group]:
+    """Return arrays by statement of user code. Rows: number of a site, buffers, bytes."""
+    groups: dict[_Key, _Group] = {}
     for number, count, nbytes in rows:
         site = site_of(number)
-        file = "" if site is None else site.place.file or ""
-        statement = None if site is None else statement_at(file, site.place.line)
-        if site is not None and statement is not None and count:
-            groups[file, statement.line].append((statement, site, count, nbytes))
-    found: dict[_Key, _Sum] = {}
-    for key, members in groups.items():
-        least = _SIMILAR * max(nbytes / count for _, _, count, nbytes in members)
-        large = [each for each in members if each[3] / each[2] >= least]
-        statement, site, _, _ = max(large, key=lambda each: each[3])
-        counts, sizes = sum(each[2] for each in large), sum(each[3] for each in large)
-        found[key] = (statement, site, counts, sizes)
-    return found
+        statement = None if site is None or not count else _statement_of(site)
+        if site is not None and statement is not None:
+            key = (site.place.file or "", statement.line)
+            groups.setdefault(key, (statement, []))[1].append(Arrays(site, count, nbytes))
+    return groups
+
+
+def _statement_of(site: Site) -> Statement | None:
+    place = site.place
+    return statement_at(place.file or "", place.line) if has_user_call(site.frames) else None
 
 
 def find_temporaries(evidence: Evidence) -> Iterator[Finding]:
     """Find statements whose intermediate results are a large part of the peak.
 
-    A statement counts if more of its buffers were live than it has results, but no more than it has
-    operations, and if not all of them live at the end.
+    A statement counts if its operations had more results than the statement keeps, but no more than
+    it has operations, and if not all of them live at the end. Of a call of a library, only the
+    result counts: see results_of().
     """
     if evidence.is_sampled:
         return
@@ -58,13 +54,15 @@ def find_temporaries(evidence: Evidence) -> Iterator[Finding]:
     rows = ((site, n, size) for site, (n, size) in at_peak if size >= least)
     large = (buffer for buffer in evidence.buffers if buffer.nbytes >= LARGE)
     at_end = _by_statement((buffer.site_number, 1, buffer.nbytes) for buffer in large)
-    for key, (statement, site, count, nbytes) in _by_statement(rows).items():
+    for key, (statement, arrays) in _by_statement(rows).items():
+        found = results_of(statement, arrays)
+        if found is None or not _is_possible(statement, found.buffers):
+            continue
+        site, count, nbytes = found
+        kept = results_of(*at_end[key]) if key in at_end else None
+        if kept is not None and kept.buffers >= count:
+            continue
         extra = count - statement.results
-        is_possible = extra > 0 and count <= statement.operations + 1 and not statement.has_loop
-        if statement.operations < 2 or not is_possible:
-            continue
-        if key in at_end and at_end[key][2] >= count:
-            continue
         part = round(nbytes * extra / count)
         if evidence.is_large(part, _PEAK_PART):
             text = (
@@ -75,11 +73,18 @@ def find_temporaries(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("temporaries", part, text, fix, site=site)
 
 
+def _is_possible(statement: Statement, count: float) -> bool:
+    """Return whether a statement without a loop explains so many arrays, beyond its results."""
+    is_explained = statement.results < count <= statement.operations + 1
+    return is_explained and statement.operations >= 2 and not statement.has_loop
+
+
 def find_repeated(evidence: Evidence) -> Iterator[Finding]:
     """Find statements that allocate large arrays of one size again and again."""
-    least = _SIMILAR * _REPEATED_BYTES
+    least = SIMILAR * _REPEATED_BYTES
     rows = ((site, n, size) for site, n, size in evidence.total if size >= n * least)
-    for statement, site, count, nbytes in _by_statement(rows).values():
+    for statement, arrays in _by_statement(rows).values():
+        site, count, nbytes = sum_of(arrays)
         mean = nbytes / count
         if count < _REPEATED or mean < _REPEATED_BYTES or not statement.has_operator:
             continue
