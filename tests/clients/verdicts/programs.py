@@ -1,7 +1,9 @@
 """Programs over pandas, scikit-learn, xarray, JAX and Numba, with the expected first findings.
 
 Programs in the folder `planted` have a comment `# planted` at the line of the problem. Programs in
-the folder `healthy` must have no finding. All were written after the rules of the findings.
+the folder `healthy` must have no finding. The last three planted programs were written after the
+rules of the findings, and did not change the rules. So were the healthy programs forest_of_trees,
+joined_tables, scored_by_jax and seasonal_anomalies. The others are older than some of the rules.
 """
 
 from __future__ import annotations
@@ -58,6 +60,9 @@ PLANTED = (
     Planted("batches_on_device", "JAX", "growth", "seen[...]"),
     Planted("images_as_float64", "JAX", "wide", "images"),
     Planted("error_in_compiled_code", "Numba", "lost", "no Python object"),
+    Planted("answers_per_request", "scikit-learn", "growth", "answers[...]"),
+    Planted("prices_read_twice", "pandas", "duplicates", None),
+    Planted("rating_of_tables", "pandas", "temporaries", None),
 )
 HEALTHY = tuple(sorted((HERE / "healthy").glob("*.py")))
 
