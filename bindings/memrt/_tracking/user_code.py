@@ -49,14 +49,6 @@ class LibraryCall(NamedTuple):
     """File of the called function."""
 
 
-class _Running(NamedTuple):
-    """Call that runs now."""
-
-    file: str
-    line: int
-    is_native: bool = False
-
-
 _Call = TypeVar("_Call", bound=Call)
 
 
@@ -141,8 +133,12 @@ def roots() -> dict[str, list[str]]:
 
 def _is_internal(call: Call) -> bool:
     """Return whether a call is code of memrt or of the interpreter, or is native."""
-    file = call.file
-    return call.is_native or file is None or file.startswith((_MEMRT, *_INTERNAL))
+    return call.is_native or call.file is None or _is_internal_file(call.file)
+
+
+@cache
+def _is_internal_file(file: str) -> bool:
+    return file.startswith((_MEMRT, *_INTERNAL))
 
 
 @cache
@@ -218,13 +214,15 @@ def running_library_calls() -> set[LibraryCall]:
         return found
     for calls in threads:
         library = None
-        for call in (_Running(*each) for each in calls):
-            if is_user_call(call):
-                if library is not None:
-                    found.add(LibraryCall(call.file, call.line, library.file))
-                library = None
-            elif not _is_internal(call):
-                library = call
+        for file, line in calls:
+            if _is_internal_file(file):
+                continue
+            if _is_library(file):
+                library = file
+                continue
+            if library is not None:
+                found.add(LibraryCall(file, line, library))
+            library = None
     return found
 
 

@@ -1,8 +1,7 @@
-"""Attribute the buffers of a statement to operations: the arrays that user code has at once.
+"""Attribute the buffers of a statement to operations: the arrays of user code at one moment.
 
-A call of a library may have any number of arrays at once, which user code cannot change. The call
-counts as one array, its result. Operators that a library implements in Python count like operators
-of NumPy.
+User code cannot change the number of arrays inside a call of a library. A call counts as one array,
+the result. Operators of a library in Python count like operators of NumPy.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from memrt._tracking.sites import Site
 from memrt._tracking.user_code import library_calls
 
 SIMILAR = 0.25
-"""Least mean size of arrays that count, as a part of the largest of the statement."""
+"""Least mean size of counted arrays, as a part of the largest mean of the statement."""
 
 
 class Arrays(NamedTuple):
@@ -32,17 +31,17 @@ class Arrays(NamedTuple):
 
 
 class _Operation(NamedTuple):
-    """Part of a statement that allocates."""
+    """Part of a statement with allocations."""
 
     kind: str
-    """'line': the statement itself, without a call of Python code; 'operator'; or 'call'."""
+    """'line': the statement without a call of Python code; 'operator'; or 'call'."""
     key: object
     most: float
     """Most results at once."""
 
 
 def sum_of(arrays: Iterable[Arrays]) -> Arrays:
-    """Return the sum of arrays that are not small beside the largest, at the largest site."""
+    """Return the sum of arrays at the largest site, without small arrays."""
     found = list(arrays)
     least = SIMILAR * max(each.mean for each in found)
     large = [each for each in found if each.mean >= least]
@@ -51,9 +50,9 @@ def sum_of(arrays: Iterable[Arrays]) -> Arrays:
 
 
 def results_of(statement: Statement, arrays: Sequence[Arrays]) -> Arrays | None:
-    """Return the results of operations, out of all arrays of a statement; None without any.
+    """Return the results of operations among the arrays of a statement; None without results.
 
-    Results of calls count only beside results that the statement itself computes.
+    Results of calls count only beside results of operators.
     """
     operations: defaultdict[_Operation, list[Arrays]] = defaultdict(list)
     for each in arrays:
@@ -81,7 +80,7 @@ def _operation_of(site: Site, statement: Statement) -> _Operation:
 
 
 def _operator_name(function: str, statement: Statement) -> str:
-    """Return the operator of a statement that a special method implements, or ''."""
+    """Return the operator of a statement by the name of a special method, or ''."""
     method = function.rpartition(".")[2]
     name = method.strip("_")
     if method != f"__{name}__":
