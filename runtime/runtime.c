@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/alloc/adaptors/thread_safe.h"
+#include "runtime/alloc/exported.h"
 #include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/central/detour.h"
 #include "runtime/alloc/heap/handover.h"
@@ -193,6 +195,49 @@ static void start_limits(void)
     }
 }
 
+static size_t allocator_is_due; /* relaxed; 1: the library of MEMRT_ALLOCATOR is to be loaded */
+
+/// Return NULL, or why the allocator of the option cannot serve the default policy.
+static const char *use_allocator(const char *source, char *why, size_t length)
+{
+    const memrt_allocator_t *table = memrt__exported_allocator(source, why, length);
+    if (table == NULL) {
+        return why;
+    }
+    switch (memrt__policy_default_set_allocator(table)) {
+    case MEMRT_OK:
+        return NULL;
+    case MEMRT_EBUSY:
+        return "the default policy was used during the load";
+    case MEMRT_ENOMEM:
+        return "no memory for its guard";
+    default:
+        return "the table has another version, or lacks alloc or free";
+    }
+}
+
+/// Load the allocator of the option, once. Runs after the start, because the constructors of the
+/// library may use memrt. Another thread that starts memrt at the same time does not wait, because
+/// the thread may hold the lock of the loader.
+MEMRT__COLD static void load_allocator(void)
+{
+    char source[MEMRT__TEXT_MAX], why[120], warning[256];
+    if (!memrt__cas_relaxed(&allocator_is_due, 1, 0)) {
+        return;
+    }
+    memrt__options_text(&memrt__options.allocator, source);
+    const char *failure = use_allocator(source, why, sizeof(why));
+    if (failure != NULL) {
+        memrt__options_drop_allocator();
+        snprintf(
+            warning, sizeof(warning),
+            "MEMRT_ALLOCATOR must be LIBRARY:SYMBOL of an allocator, got '%.50s' (%.110s): the "
+            "value is ignored",
+            source, failure);
+        memrt__options_warn(warning);
+    }
+}
+
 static void start_runtime(void)
 {
     memrt__options_read();
@@ -209,6 +254,7 @@ static void start_runtime(void)
     memrt__leak_report_start();
     register_check();
     start_stats_page();
+    memrt__store_relaxed(&allocator_is_due, strcmp(memrt__options.allocator, "none") != 0);
     memrt__pressure_start();
     /* Fails only without memory; then the last freed blocks are not verified. */
     if (memrt__options.check) {
@@ -220,6 +266,9 @@ void memrt__runtime_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_runtime);
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&allocator_is_due) != 0)) {
+        load_allocator();
+    }
 }
 
 /// Make all gauges publish their counts. Gauges of other threads publish when these threads next

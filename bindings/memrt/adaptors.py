@@ -12,11 +12,11 @@ Threads: adaptors take no locks, so several threads call the upstream at once, e
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from memrt import _memrt
+from memrt._policy.adaptor import COUNTS, Adaptor, AdaptorCounts, adapt
 from memrt._policy.allocator_source import allocator_capsule, arena_capsule
 from memrt._policy.limit_amount import parse_amount
 from memrt._support.public import public
@@ -37,99 +37,10 @@ __all__ = [
 
 # memrt_adaptor_kind_t
 _COUNTING, _LIMITING, _ALIGNING, _RETRYING, _LOGGING, _THREAD_SAFE, _PREFETCHING = range(1, 8)
-_COUNTS = struct.Struct("6N")  # memrt_adaptor_counts_t
 
 
 class _File(Protocol):
     def fileno(self) -> int: ...
-
-
-@public("memrt.adaptors")
-class AdaptorCounts(NamedTuple):
-    """Counters of a counting adaptor.
-
-    Examples
-    --------
-    >>> import memrt
-    >>> memrt.adaptors.counting().counts.allocations
-    0
-    """
-
-    allocations: int
-    """Successful allocations."""
-    resizes: int
-    """Successful resizes."""
-    frees: int
-    """Freed blocks."""
-    refusals: int
-    """Refused allocations and resizes."""
-    in_use: int
-    """Bytes of live blocks, with memrt's headers."""
-    peak: int
-    """Maximum of `in_use`, in bytes."""
-
-
-@public("memrt.adaptors")
-class Adaptor:
-    """Allocator over another allocator; the functions of the module create adaptors.
-
-    Parameters
-    ----------
-    kind : str
-        Name of the function that creates the adaptor.
-    capsule : object
-        Allocator as a capsule with the name "memrt.allocator".
-    counts : bytearray, optional
-        Memory of the counters of a counting adaptor.
-
-    Examples
-    --------
-    >>> import memrt
-    >>> memrt.adaptors.limiting(limit="1 MiB")
-    <memrt.adaptors.limiting>
-    """
-
-    __slots__ = ("_capsule", "_counts", "_kind")
-
-    def __init__(self, kind: str, capsule: object, counts: bytearray | None = None) -> None:
-        self._kind = kind
-        self._capsule = capsule
-        self._counts = counts
-
-    def __memrt_allocator__(self) -> object:
-        """Return the allocator as a capsule, for a policy or another adaptor.
-
-        Returns
-        -------
-        object
-            Capsule with the name "memrt.allocator", the same object every time.
-        """
-        return self._capsule
-
-    @property
-    def counts(self) -> AdaptorCounts:
-        """Counters of a counting adaptor; AttributeError for another adaptor."""
-        if self._counts is None:
-            raise AttributeError(f"adaptor with counts must be counting(), got {self._kind}()")
-        return AdaptorCounts(*_COUNTS.unpack(self._counts))
-
-    def __repr__(self) -> str:
-        return f"<memrt.adaptors.{self._kind}>"
-
-
-def _adapt(
-    name: str,
-    kind: int,
-    upstream: object,
-    *,
-    amount: int = 0,
-    counts: bytearray | None = None,
-    failed: Callable[[int, int], object] | None = None,
-    file: int = -1,
-) -> Adaptor:
-    source = None if upstream is None else allocator_capsule(upstream)
-    capsule = _memrt.allocator_adaptor(source, kind, amount, counts, failed, file)
-    return Adaptor(name, capsule, counts)
 
 
 @public("memrt.adaptors")
@@ -165,7 +76,7 @@ def counting(upstream: object = None) -> Adaptor:
     >>> calls.counts.allocations, calls.counts.in_use >= 8000
     (1, True)
     """
-    return _adapt("counting", _COUNTING, upstream, counts=bytearray(_COUNTS.size))
+    return adapt("counting", _COUNTING, upstream, counts=bytearray(COUNTS.size))
 
 
 @public("memrt.adaptors")
@@ -205,7 +116,7 @@ def limiting(upstream: object = None, *, limit: int | str) -> Adaptor:
     ...         print("refused")
     refused
     """
-    return _adapt("limiting", _LIMITING, upstream, amount=parse_amount(limit))
+    return adapt("limiting", _LIMITING, upstream, amount=parse_amount(limit))
 
 
 @public("memrt.adaptors")
@@ -243,7 +154,7 @@ def aligning(upstream: object = None, *, honoured: int = 16) -> Adaptor:
     ...     memrt.empty(10).ctypes.data % 4096
     0
     """
-    return _adapt("aligning", _ALIGNING, upstream, amount=honoured)
+    return adapt("aligning", _ALIGNING, upstream, amount=honoured)
 
 
 @public("memrt.adaptors")
@@ -289,7 +200,7 @@ def retrying(upstream: object = None, *, function: Callable[[int, int], object])
     """
     if not callable(function):
         raise TypeError(f"function must be callable, got {type(function).__name__}")
-    return _adapt("retrying", _RETRYING, upstream, failed=function)
+    return adapt("retrying", _RETRYING, upstream, failed=function)
 
 
 @public("memrt.adaptors")
@@ -334,7 +245,7 @@ def logging(upstream: object = None, *, file: int | _File = 2) -> Adaptor:
     'alloc'
     """
     descriptor = file if isinstance(file, int) else file.fileno()
-    return _adapt("logging", _LOGGING, upstream, file=descriptor)
+    return adapt("logging", _LOGGING, upstream, file=descriptor)
 
 
 @public("memrt.adaptors")
@@ -374,7 +285,7 @@ def thread_safe(upstream: object = None) -> Adaptor:
     >>> serialized.nbytes
     8000
     """
-    return _adapt("thread_safe", _THREAD_SAFE, upstream)
+    return adapt("thread_safe", _THREAD_SAFE, upstream)
 
 
 @public("memrt.adaptors")
@@ -414,7 +325,7 @@ def prefetching(upstream: object = None, *, threshold: int | str = "1 MiB") -> A
     8000000
     """
     amount = parse_amount(threshold, "threshold")
-    return _adapt("prefetching", _PREFETCHING, upstream, amount=amount)
+    return adapt("prefetching", _PREFETCHING, upstream, amount=amount)
 
 
 @public("memrt.adaptors")

@@ -12,6 +12,7 @@ Times of slow paths and system calls: latency.
 Statistics of all levels at one moment: snapshot.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: enabled, policies, default_policy, limits, options.
+Allocator of the default policy: set_default_allocator.
 Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
     from memrt._policy.enabling import enabled
     from memrt._policy.limit import limits
-    from memrt._policy.policy import default_policy, policies
+    from memrt._policy.policy import default_policy, policies, set_default_allocator
     from memrt._policy.refusal import on_refusal
     from memrt._process.account import process_memory
     from memrt._process.pressure import pressure
@@ -58,7 +59,7 @@ else:
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
             "memrt._policy.enabling": "enabled",
             "memrt._policy.limit": "limits",
-            "memrt._policy.policy": "default_policy policies",
+            "memrt._policy.policy": "default_policy policies set_default_allocator",
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",
@@ -113,6 +114,7 @@ __all__ = [
     "reference_counts",
     "reset_peak",
     "retention",
+    "set_default_allocator",
     "sites",
     "sizes",
     "snapshot",

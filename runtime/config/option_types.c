@@ -224,6 +224,8 @@ const memrt__option_type_t memrt__option_peak = {read_peak, show_peak, "bounded,
 const memrt__option_type_t memrt__option_file = {read_text, show_number, "the name of a file"};
 const memrt__option_type_t memrt__option_folder = {read_text, show_number,
                                                    "the path of a folder, or none"};
+const memrt__option_type_t memrt__option_library = {
+    read_text, show_number, "a library and the symbol of a table, LIBRARY:SYMBOL, or none"};
 const memrt__option_type_t memrt__option_limit = {
     read_limit, show_limit,
     "a number of bytes like 268435456 or 256M, a part like 80%, auto or none"};

@@ -32,6 +32,7 @@
         .cuda_sync = 1,                                                                            \
         .cuda_driver = "libcuda.so.1",                                                             \
         .dump_folder = "none",                                                                     \
+        .allocator = "none",                                                                       \
     }
 
 memrt__options_t memrt__options = DEFAULTS;
@@ -63,6 +64,9 @@ static const option_row_t rows[] = {
      "average bytes between listed allocations, for sampling; K, M, G; default 0: list all"},
     {"MEMRT_ALIGNMENT", &memrt__option_alignment, NULL, &memrt__options.alignment, false,
      "alignment in bytes for policies without an alignment, a power of two; default 64"},
+    {"MEMRT_ALLOCATOR", &memrt__option_library, NULL, NULL, false,
+     "LIBRARY:SYMBOL, a shared object and the allocator table that it exports, for the default "
+     "policy; default none"},
     {"MEMRT_CACHE", &memrt__option_flag, &memrt__options.cache, NULL, false,
      "0: keep no freed memory for reuse; default 1, or 0 under AddressSanitizer or MEMRT_CHECK"},
     {"MEMRT_CACHE_LIMIT", &memrt__option_bytes, NULL, &memrt__options.cache_limit, true,
@@ -118,6 +122,9 @@ static option_text_t *text_of(const option_row_t *row)
 {
     if (row->type == &memrt__option_file) {
         return &memrt__options.cuda_driver;
+    }
+    if (row->type == &memrt__option_library) {
+        return &memrt__options.allocator;
     }
     return row->type == &memrt__option_folder ? &memrt__options.dump_folder : NULL;
 }
@@ -261,6 +268,13 @@ void memrt__options_text(const char (*option)[MEMRT__TEXT_MAX], char *out)
     memrt__unlock(MEMRT__RANK_OPTIONS);
 }
 
+void memrt__options_drop_allocator(void)
+{
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    strcpy(memrt__options.allocator, "none");
+    memrt__unlock(MEMRT__RANK_OPTIONS);
+}
+
 const char *memrt__options_warning(size_t index)
 {
     return index < warning_count ? warnings[index] : NULL;
@@ -367,6 +381,7 @@ bool memrt__options_is_valid(void)
                  MEMRT__HOLDS(!now->check || !now->cache) &&
                  MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->dump_folder, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
+                 MEMRT__HOLDS(strnlen(now->allocator, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(warning_count <= WARNINGS_MAX);
     memrt__unlock(MEMRT__RANK_OPTIONS);
     return valid;

@@ -33,6 +33,8 @@ typedef struct memrt__options {
     size_t cuda_sync;    ///< atomic; 0: ignore the streams of other libraries' arrays
     char cuda_driver[MEMRT__TEXT_MAX]; ///< file name of the driver; read with memrt__options_text()
     char dump_folder[MEMRT__TEXT_MAX]; ///< "none", or where Python code writes dumps; fixed
+    char allocator[MEMRT__TEXT_MAX];   ///< "none", or LIBRARY[:SYMBOL] of the default policy's
+                                       ///< allocator; read with memrt__options_text()
 } memrt__options_t;
 
 /// Options that a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.
@@ -75,6 +77,9 @@ memrt_status_t memrt__options_set(const char *name, const char *value, char *why
 /// Return whether the name of an option denotes the option with the value at `value`, a member of
 /// memrt__options.
 bool memrt__options_is_named(const char *name, const size_t *value);
+
+/// Set the option for the default policy's allocator back to "none".
+void memrt__options_drop_allocator(void);
 
 /// Record a warning that an option value from the environment cannot take effect.
 void memrt__options_warn(const char *why);

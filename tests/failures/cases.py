@@ -89,6 +89,11 @@ def with_allocator(allocator: Callable[[], object]) -> Case:
     )
 
 
+def replace_default_in_use() -> None:
+    with contextlib.suppress(RuntimeError):  # the default policy is in use
+        memrt.debug.set_default_allocator(lend)
+
+
 class Exported:
     """Object with the CUDA Array Interface of a device array, in a dict made in advance."""
 
@@ -795,6 +800,8 @@ CASES: dict[str, Case] = {
     "_memrt.allocator_adaptor": Case(
         lambda g: _memrt.allocator_adaptor(None, 2, 100, None, None, -1)
     ),
+    "_memrt.default_allocator_set": Case(lambda g: replace_default_in_use()),
+    "memrt.debug.set_default_allocator": Case(lambda g: replace_default_in_use()),
     "memrt.adaptors": Case(
         lambda g: memrt.Policy(allocator=adaptors.logging(adaptors.guard(adaptors.counting(lend)))),
     ),

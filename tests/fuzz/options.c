@@ -157,6 +157,7 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_CUDA_SYNC", reads_flag, true, ""},
                                      {"MEMRT_CUDA_DRIVER", reads_file, true, ""},
                                      {"MEMRT_DUMP_ON_OOM", reads_file, false, ""},
+                                     {"MEMRT_ALLOCATOR", reads_file, false, ""},
                                      {"MEMRT_LIMIT", reads_limit, true, "none"},
                                      {"MEMRT_SOFT_LIMIT", reads_limit, true, "none"}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))

@@ -4,9 +4,8 @@
 /// Function table of memrt for compiled code: all functions of memrt as slots of memrt_api_t.
 ///
 /// The slot `f` has the type memrt_f_fn, whose comment is the contract of the function.
-/// Threads: unless the comment of a function type states otherwise, every slot may be called from
-///          any thread, without a GIL, at any time. The time before any setup and the time after
-///          memrt_api_t.shutdown are included.
+/// Threads: unless a function type states otherwise, every slot may be called from any thread,
+///          without a GIL, at any time, also before any setup and after memrt_api_t.shutdown.
 
 #include <stddef.h>
 #include <stdint.h>

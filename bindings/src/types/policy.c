@@ -73,6 +73,27 @@ static PyObject *policy_new(PyObject *module, PyObject *args)
     return policy != NULL ? memrt__handler_new(policy) : NULL;
 }
 
+static PyObject *default_allocator_set(PyObject *module, PyObject *capsule)
+{
+    const memrt_allocator_t *allocator;
+    (void)module;
+    if (memrt__allocator_take(capsule, &allocator) < 0) {
+        return NULL;
+    }
+    memrt_status_t status = memrt__api()->policy_default_set_allocator(allocator);
+    if (status == MEMRT_OK) {
+        Py_RETURN_NONE;
+    }
+    memrt__allocator_untake(capsule);
+    if (status == MEMRT_EBUSY) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "default policy must be unused, got a policy that was used or has an "
+                        "allocator of its own: set the allocator once, before the first array");
+        return NULL;
+    }
+    return memrt__raise(status, "cannot set the allocator of the default policy");
+}
+
 static int append_option(PyObject *list, const memrt_option_t *option)
 {
     PyObject *pair = Py_BuildValue("(sN)", option->name, memrt__text(option->value));
@@ -177,6 +198,9 @@ PyMethodDef memrt__policy_methods[] = {
     {"policy_new", policy_new, METH_VARARGS,
      "policy_new(name, alignment, cache_limit, decay, hugepages, pinned, allocator) -> handler\n\n"
      "Create a policy, which lives as long as the handler. `allocator` is a capsule or None."},
+    {"default_allocator_set", default_allocator_set, METH_O,
+     "default_allocator_set(capsule, /)\n\n"
+     "Set the allocator of the default policy, once and before its first use."},
     {"policy_info", get_policy_info, METH_O,
      "policy_info(handler) -> (name, alignment, index, options)\n\n"
      "Return the properties of a policy. Alignment in bytes."},

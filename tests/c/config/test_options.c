@@ -175,6 +175,9 @@ static const text_value_t at_start[] = {
     {"MEMRT_DUMP_ON_OOM", "/var/dumps", "/var/dumps"},
     {"MEMRT_DUMP_ON_OOM", "none", "none"},
     {"MEMRT_DUMP_ON_OOM", "", NULL},
+    {"MEMRT_ALLOCATOR", "./arena.so:symbol", "./arena.so:symbol"},
+    {"MEMRT_ALLOCATOR", "none", "none"},
+    {"MEMRT_ALLOCATOR", "", NULL},
 };
 
 TEST_EACH(environment_sets_startup_options_or_warns, sizeof(at_start) / sizeof(at_start[0]))

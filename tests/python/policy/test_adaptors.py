@@ -126,7 +126,7 @@ def test_thread_safe_serves_arrays_of_several_threads():
         lambda: adaptors.counting(adaptors.guard(adaptors.retrying(function=bool))),
     ],
 )
-def test_thread_safe_refuses_python_functions_and_leaves_them_usable(upstream):
+def test_thread_safe_refuses_python_functions(upstream):
     made = upstream()
     with pytest.raises(TypeError, match=re.escape("must be C code, got Python functions")):
         adaptors.thread_safe(made)

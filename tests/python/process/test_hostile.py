@@ -37,13 +37,13 @@ def show_settings(tmp_path, run_program):
     flags = [f"-I{memrt.get_include()}", str(own), f"-Wl,-rpath,{tmp_path}"]
     subprocess.run(["cc", "-Wall", "-Werror", source, *flags, "-o", program], check=True)
 
-    def run(setuid: bool) -> dict[str, str]:
+    def run(setuid: bool, **more: str) -> dict[str, str]:
         if setuid:
             for folder in (tmp_path, *tmp_path.parents[:3]):
                 folder.chmod(folder.stat().st_mode | 0o055)
             os.chown(program, pwd.getpwnam(NOBODY).pw_uid, -1)
             program.chmod(0o4755)
-        shown = run_program(program, env=SETTINGS).stdout.splitlines()
+        shown = run_program(program, env={**SETTINGS, **more}).stdout.splitlines()
         return dict(line.split(" ", 1) for line in shown)
 
     return run
@@ -67,12 +67,13 @@ def test_environment_options_are_ignored_under_set_uid(show_settings, tmp_path):
         pytest.skip("only root can make a program set-uid")
     if os.statvfs(tmp_path).f_flag & os.ST_NOSUID:
         pytest.skip("the file system ignores set-uid")
-    shown = show_settings(setuid=True)
+    shown = show_settings(setuid=True, MEMRT_ALLOCATOR="./no_such_library.so")
     assert (shown["secure"], shown["checking"]) == ("1", "0")
     assert shown["MEMRT_TRACK"] == "0"
     assert shown["MEMRT_ALIGNMENT"] == "64"
     assert shown["MEMRT_CACHE"] == "1"
     assert shown["MEMRT_DECAY"] == "500"
+    assert shown["MEMRT_ALLOCATOR"] == "none"
     assert "warning" not in shown
 
 

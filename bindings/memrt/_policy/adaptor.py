@@ -1,0 +1,102 @@
+"""Adaptors over allocators: their type, their counters and their creation."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from memrt import _memrt
+from memrt._policy.allocator_source import allocator_capsule
+from memrt._support.public import public
+
+COUNTS = struct.Struct("6N")  # memrt_adaptor_counts_t
+
+
+@public("memrt.adaptors")
+class AdaptorCounts(NamedTuple):
+    """Counters of a counting adaptor.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.adaptors.counting().counts.allocations
+    0
+    """
+
+    allocations: int
+    """Successful allocations."""
+    resizes: int
+    """Successful resizes."""
+    frees: int
+    """Freed blocks."""
+    refusals: int
+    """Refused allocations and resizes."""
+    in_use: int
+    """Bytes of live blocks, with memrt's headers."""
+    peak: int
+    """Maximum of `in_use`, in bytes."""
+
+
+@public("memrt.adaptors")
+class Adaptor:
+    """Allocator over another allocator; the functions of the module create adaptors.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the function that creates the adaptor.
+    capsule : object
+        Allocator as a capsule with the name "memrt.allocator".
+    counts : bytearray, optional
+        Memory of the counters of a counting adaptor.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.adaptors.limiting(limit="1 MiB")
+    <memrt.adaptors.limiting>
+    """
+
+    __slots__ = ("_capsule", "_counts", "_kind")
+
+    def __init__(self, kind: str, capsule: object, counts: bytearray | None = None) -> None:
+        self._kind = kind
+        self._capsule = capsule
+        self._counts = counts
+
+    def __memrt_allocator__(self) -> object:
+        """Return the allocator as a capsule, for a policy or another adaptor.
+
+        Returns
+        -------
+        object
+            Capsule with the name "memrt.allocator", the same object every time.
+        """
+        return self._capsule
+
+    @property
+    def counts(self) -> AdaptorCounts:
+        """Counters of a counting adaptor; AttributeError for another adaptor."""
+        if self._counts is None:
+            raise AttributeError(f"adaptor with counts must be counting(), got {self._kind}()")
+        return AdaptorCounts(*COUNTS.unpack(self._counts))
+
+    def __repr__(self) -> str:
+        return f"<memrt.adaptors.{self._kind}>"
+
+
+def adapt(
+    name: str,
+    kind: int,
+    upstream: object,
+    *,
+    amount: int = 0,
+    counts: bytearray | None = None,
+    failed: Callable[[int, int], object] | None = None,
+    file: int = -1,
+) -> Adaptor:
+    """Return an adaptor of a kind, a memrt_adaptor_kind_t, over an allocator of any form."""
+    source = None if upstream is None else allocator_capsule(upstream)
+    capsule = _memrt.allocator_adaptor(source, kind, amount, counts, failed, file)
+    return Adaptor(name, capsule, counts)
