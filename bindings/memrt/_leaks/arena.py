@@ -91,8 +91,8 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
     ...     return np.sum(parts, axis=0)
     >>> with memrt.arena() as small:
     ...     result = small.keep(work(1000))
-    >>> int(result[0]), small.stats().free, small.outlived
-    (499500, 1003, (0, 0))
+    >>> int(result[0]), small.stats().live, small.outlived
+    (499500, 0, (0, 0))
     """
 
     __slots__ = ("_capsule", "_entered", "_outlived", "_outliving")
@@ -158,7 +158,7 @@ class arena(Policy):  # noqa: N801 (a context manager that reads like a function
         >>> import numpy as np
         >>> with memrt.arena(outliving="error") as small:
         ...     total = small.keep(np.ones(8) + 1)
-        >>> total[0]
+        >>> float(total[0])
         2.0
         """
         around = handlers.handler_around(self)

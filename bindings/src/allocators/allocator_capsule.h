@@ -21,8 +21,8 @@ int memrt__allocator_runs_python(PyObject *capsule);
 /// Failure: -1 with TypeError or ValueError.
 int memrt__allocator_take(PyObject *capsule, const memrt_allocator_t **out);
 
-/// Return the allocator that a policy took from a capsule of this module. The caller must hold the
-/// policy. NULL with TypeError or ValueError.
+/// Return the taken allocator of a capsule of this module. The caller must hold the policy with the
+/// allocator. NULL with TypeError or ValueError.
 const memrt_allocator_t *memrt__allocator_of_policy(PyObject *capsule);
 
 /// Give a taken allocator back to its capsule.

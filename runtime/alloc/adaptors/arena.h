@@ -9,12 +9,12 @@
 
 /// Arena: an adaptor that places small blocks one behind the other in chunks of its upstream.
 ///
-/// A chunk counts its live blocks. The free of the last block empties the chunk at once. The newest
-/// block of a chunk returns its bytes at its free, and grows in place. All other freed bytes stay
+/// A chunk counts live blocks. The free of the last block empties the chunk at once. The newest
+/// block of a chunk returns its bytes at the free, and grows in place. All other freed bytes stay
 /// unused until the chunk is empty. Memory of a live block is therefore never reused.
 ///
 /// Blocks above an eighth of a chunk, in size or alignment, come from the upstream. The arena keeps
-/// empty chunks for its next blocks, until release_unused or destroy.
+/// empty chunks for the next blocks, until release_unused or destroy.
 ///
 /// Threads: any thread, without a lock. All threads allocate from the same chunk.
 /// Fork: a block that another thread was allocating or freeing at the fork keeps its chunk, and a
