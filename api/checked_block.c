@@ -40,3 +40,21 @@ memrt_status_t memrt__checked_block_meminfo(void *data, memrt_meminfo_t **out)
     memrt__verify_data("block_meminfo", data);
     return memrt__plain_table.block_meminfo(data, out);
 }
+
+memrt_status_t memrt__checked_block_try_expand(void *data, size_t size)
+{
+    memrt__verify_redzones("block_try_expand", memrt__verify_data("block_try_expand", data));
+    return memrt__plain_table.block_try_expand(data, size);
+}
+
+size_t memrt__checked_block_usable_size(const void *data)
+{
+    memrt__verify_data("block_usable_size", data);
+    return memrt__plain_table.block_usable_size(data);
+}
+
+size_t memrt__checked_block_good_size(const memrt_policy_t *policy, size_t size)
+{
+    memrt__verify_source_policy("block_good_size", policy);
+    return memrt__plain_table.block_good_size(policy, size);
+}

@@ -175,6 +175,12 @@ void *memrt__checked_resizable_realloc(memrt_meminfo_t *mi, size_t size)
     return memrt__plain_table.resizable_realloc(mi, size);
 }
 
+memrt_status_t memrt__checked_resizable_try_expand(memrt_meminfo_t *mi, size_t size)
+{
+    memrt__verify_resizable_meminfo("resizable_try_expand", mi);
+    return memrt__plain_table.resizable_try_expand(mi, size);
+}
+
 void memrt__checked_resizable_free(memrt_meminfo_t *mi, void *data)
 {
     memrt__verify_resizable_meminfo("resizable_free", mi);

@@ -192,7 +192,11 @@
     CHECKED(limit_set_soft, memrt__soft_limit_set)                                                 \
     PLAIN(snapshot, memrt__snapshot_read)                                                          \
     PLAIN(allocator_adaptor, memrt__adaptor_new)                                                   \
-    PLAIN(policy_default_set_allocator, memrt__policy_default_set_allocator)
+    PLAIN(policy_default_set_allocator, memrt__policy_default_set_allocator)                       \
+    CHECKED(block_try_expand, memrt__block_api_try_expand)                                         \
+    CHECKED(block_usable_size, memrt__block_api_usable_size)                                       \
+    CHECKED(block_good_size, memrt__block_good_size)                                               \
+    CHECKED(resizable_try_expand, memrt__resizable_try_expand)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -60,7 +60,34 @@ void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, si
     if (allocator->realloc != NULL) {
         return allocator->realloc(allocator->ctx, ptr, old_size, new_size, align);
     }
+    if (new_size > old_size &&
+        memrt__allocator_try_expand(allocator, ptr, old_size, new_size, align)) {
+        return ptr;
+    }
     return memrt__allocator_move(allocator, allocator, ptr, old_size, new_size, align);
+}
+
+bool memrt__allocator_try_expand(const memrt_allocator_t *allocator, void *ptr, size_t old_size,
+                                 size_t new_size, size_t align)
+{
+    MEMRT__ASSERT(ptr != NULL && new_size > old_size && memrt__is_power_of_two(align));
+    return allocator->try_expand != NULL &&
+           allocator->try_expand(allocator->ctx, ptr, old_size, new_size, align);
+}
+
+size_t memrt__allocator_usable_size(const memrt_allocator_t *allocator, const void *ptr,
+                                    size_t size, size_t align)
+{
+    MEMRT__ASSERT(ptr != NULL && size != 0);
+    return allocator->usable_size == NULL
+               ? size
+               : allocator->usable_size(allocator->ctx, ptr, size, align);
+}
+
+size_t memrt__allocator_good_size(const memrt_allocator_t *allocator, size_t size, size_t align)
+{
+    MEMRT__ASSERT(size != 0 && memrt__is_power_of_two(align));
+    return allocator->good_size == NULL ? size : allocator->good_size(allocator->ctx, size, align);
 }
 
 void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size, size_t align)

@@ -30,6 +30,18 @@ void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, si
 void *memrt__allocator_move(const memrt_allocator_t *from, const memrt_allocator_t *to, void *ptr,
                             size_t old_size, size_t new_size, size_t align);
 
+/// Grow a block at its address to a larger size. Returns false, with nothing changed, if the block
+/// cannot grow in place.
+bool memrt__allocator_try_expand(const memrt_allocator_t *allocator, void *ptr, size_t old_size,
+                                 size_t new_size, size_t align);
+
+/// Return the size to which a block grows in place without further memory, at least `size`.
+size_t memrt__allocator_usable_size(const memrt_allocator_t *allocator, const void *ptr,
+                                    size_t size, size_t align);
+
+/// Return the largest size with the memory of a request for `size` bytes, at least `size`.
+size_t memrt__allocator_good_size(const memrt_allocator_t *allocator, size_t size, size_t align);
+
 void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size,
                            size_t align);
 size_t memrt__allocator_release_unused(const memrt_allocator_t *allocator);

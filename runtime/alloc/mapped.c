@@ -99,7 +99,8 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
     }
 }
 
-static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+/// Resize a mapping. NULL: the system refused, nothing changed.
+static void *resize_mapping(void *ctx, void *ptr, size_t old_size, size_t new_size, bool may_move)
 {
     size_t old_bytes, new_bytes;
     if (!round_up_to_pages(old_size, &old_bytes) || !round_up_to_pages(new_size, &new_bytes)) {
@@ -108,26 +109,52 @@ static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_si
     if (old_bytes == new_bytes) {
         return ptr;
     }
-    void *moved = memrt__os_remap(ptr, old_bytes, new_bytes, align <= memrt__os_page_size());
+    void *moved = memrt__os_remap(ptr, old_bytes, new_bytes, may_move);
+    if (moved != NULL) {
+        memrt__mapped_advise(moved, new_bytes, get_huge_mode(ctx));
+    }
+    return moved;
+}
+
+static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    bool may_move = align <= memrt__os_page_size();
+    void *moved = resize_mapping(ctx, ptr, old_size, new_size, may_move);
     if (moved == NULL) {
         memrt_allocator_t self = memrt__mapped_allocator;
         self.ctx = ctx;
         return memrt__allocator_move(&self, &self, ptr, old_size, new_size, align);
     }
-    memrt__mapped_advise(moved, new_bytes, get_huge_mode(ctx));
     return moved;
+}
+
+static int mapped_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)align;
+    return resize_mapping(ctx, ptr, old_size, new_size, false) != NULL;
+}
+
+static size_t mapped_good_size(void *ctx, size_t size, size_t align)
+{
+    size_t bytes;
+    (void)ctx;
+    (void)align;
+    return round_up_to_pages(size, &bytes) ? bytes : size;
+}
+
+static size_t mapped_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ptr;
+    return mapped_good_size(ctx, size, align);
 }
 
 #define ALLOCATOR(context)                                                                         \
     {                                                                                              \
-        .struct_size = sizeof(memrt_allocator_t),                                                  \
-        .version = MEMRT_ALLOCATOR_VERSION,                                                        \
-        .name = "mapped",                                                                          \
-        .ctx = (context),                                                                          \
-        .alloc = mapped_alloc,                                                                     \
+        .struct_size = sizeof(memrt_allocator_t), .version = MEMRT_ALLOCATOR_VERSION,              \
+        .name = "mapped", .ctx = (context), .alloc = mapped_alloc,                                 \
         .alloc_zeroed = mapped_alloc, /* fresh pages are zero */                                   \
-        .realloc = mapped_realloc,                                                                 \
-        .free = mapped_free,                                                                       \
+            .realloc = mapped_realloc, .free = mapped_free, .try_expand = mapped_try_expand,       \
+        .usable_size = mapped_usable_size, .good_size = mapped_good_size,                          \
     }
 
 const memrt_allocator_t memrt__mapped_allocator = ALLOCATOR(NULL);

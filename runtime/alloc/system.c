@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +34,33 @@ static void *system_alloc_zeroed(void *ctx, size_t size, size_t align)
     return ptr;
 }
 
+/// malloc rounds sizes up. realloc() would move a block that does not fit, so only the rounding is
+/// used.
+static int system_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)ctx;
+    (void)old_size;
+    (void)align;
+    return new_size <= malloc_usable_size(ptr);
+}
+
+static size_t system_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    return malloc_usable_size((void *)(uintptr_t)ptr);
+}
+
 static void *system_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     MEMRT__KEEP_ERRNO;
     (void)ctx;
     if (align <= MALLOC_ALIGN) {
         return realloc(ptr, new_size);
+    }
+    if (new_size > old_size && system_try_expand(ctx, ptr, old_size, new_size, align)) {
+        return ptr;
     }
     /* realloc() loses the alignment when it moves a block. */
     return memrt__allocator_move(&memrt__system_allocator, &memrt__system_allocator, ptr, old_size,
@@ -62,4 +84,6 @@ const memrt_allocator_t memrt__system_allocator = {
     .alloc_zeroed = system_alloc_zeroed,
     .realloc = system_realloc,
     .free = system_free,
+    .try_expand = system_try_expand,
+    .usable_size = system_usable_size,
 };

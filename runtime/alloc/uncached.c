@@ -1,4 +1,5 @@
 #include "runtime/alloc/allocator.h"
+#include "runtime/base/size.h"
 
 /// Uncached allocator: passes each request on and keeps no freed block. Requests of MEMRT__LARGE
 /// bytes or more go to an allocator that maps pages, smaller requests to the C library's malloc.
@@ -32,6 +33,30 @@ static void *uncached_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     return memrt__allocator_move(from, to, ptr, old_size, new_size, align);
 }
 
+static int uncached_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    const memrt_allocator_t *from = choose_allocator(ctx, old_size);
+    return from == choose_allocator(ctx, new_size) &&
+           memrt__allocator_try_expand(from, ptr, old_size, new_size, align);
+}
+
+/// The size of a small block stays below the size of large blocks, which are of another allocator.
+static size_t limit_usable_size(size_t size, size_t usable)
+{
+    return size < MEMRT__LARGE ? memrt__size_min(usable, MEMRT__LARGE - 1) : usable;
+}
+
+static size_t uncached_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    const memrt_allocator_t *from = choose_allocator(ctx, size);
+    return limit_usable_size(size, memrt__allocator_usable_size(from, ptr, size, align));
+}
+
+static size_t uncached_good_size(void *ctx, size_t size, size_t align)
+{
+    return memrt__allocator_good_size(choose_allocator(ctx, size), size, align);
+}
+
 static void uncached_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     memrt__allocator_free(choose_allocator(ctx, size), ptr, size, align);
@@ -45,4 +70,7 @@ const memrt_allocator_t memrt__uncached_allocator = {
     .alloc_zeroed = uncached_alloc_zeroed,
     .realloc = uncached_realloc,
     .free = uncached_free,
+    .try_expand = uncached_try_expand,
+    .usable_size = uncached_usable_size,
+    .good_size = uncached_good_size,
 };

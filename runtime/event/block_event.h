@@ -43,7 +43,8 @@ typedef enum memrt__block_event_type {
 
 /// State of a block before a resize.
 typedef struct memrt__block_before {
-    const memrt_meminfo_t *mi; ///< header, not freed yet; NULL: the allocator moved the header
+    const memrt_meminfo_t *mi; ///< header, not freed yet; the same header: the block grew at
+                               ///< its address; NULL: the allocator moved the header
     const void *data;
     size_t size;
 } memrt__block_before_t;

@@ -33,6 +33,9 @@ static void unlist_block(const memrt_meminfo_t *mi)
 
 void memrt__live_observe(const memrt__block_event_t *event)
 {
+    if (event->type == MEMRT__EVENT_RESIZE && event->before->mi == event->mi) {
+        return; /* the block grew at its address */
+    }
     if (event->type == MEMRT__EVENT_RESIZE) {
         memrt__live_move((uintptr_t)event->before->mi, (uintptr_t)event->mi);
         unlist_block(event->before->mi);

@@ -12,10 +12,11 @@ void memrt__block_drop_names(const memrt_meminfo_t *mi)
     }
 }
 
-/// Only a free reaches the observer. A resize drops the names when the block is claimed, because
-/// also a failed resize has claimed the block.
+/// A realloc drops the names when the block is claimed, because also a failed realloc has claimed
+/// the block. A block that grows by try_expand keeps its references and their names.
 void memrt__names_observe(const memrt__block_event_t *event)
 {
-    MEMRT__ASSERT(event->type == MEMRT__EVENT_FREE);
-    memrt__block_drop_names(event->mi);
+    if (event->type == MEMRT__EVENT_FREE) {
+        memrt__block_drop_names(event->mi);
+    }
 }

@@ -133,3 +133,16 @@ void *memrt__block_calloc(void *policy, size_t count, size_t size)
     }
     return alloc_zeroed_slow(policy, bytes, 1);
 }
+
+size_t memrt__block_good_size(const memrt_policy_t *policy, size_t size)
+{
+    const memrt_policy_t *source = memrt__policy_or_default((memrt_policy_t *)(uintptr_t)policy);
+    memrt__block_layout_t layout;
+    if (memrt__tiny_fits(source, size) && !memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
+        return memrt__tiny_good_size(size);
+    }
+    if (!memrt__block_layout_compute(MEMRT_KIND_BLOCK, size, source->alignment, &layout)) {
+        return size;
+    }
+    return memrt__allocator_good_size(&source->allocator, layout.bytes, layout.align) - layout.lead;
+}

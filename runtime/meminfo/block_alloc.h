@@ -11,6 +11,10 @@
 void *memrt__block_alloc(void *policy, size_t size);
 void *memrt__block_calloc(void *policy, size_t count, size_t size);
 
+/// Return the largest size of a block with the memory of a request for `size` bytes: the slot
+/// block_good_size.
+size_t memrt__block_good_size(const memrt_policy_t *policy, size_t size);
+
 /// Allocate from exactly `policy`, ignoring the calling thread's scope. A resize uses this
 /// function, so that the new block stays in the scope of the old block. One attempt, without
 /// reclaim and without a failure event.

@@ -91,6 +91,32 @@ void *memrt__block_api_realloc(void *policy, void *data, size_t size)
     return resized == NULL ? resize_claimed_block(mi, size) : resized->data;
 }
 
+memrt_status_t memrt__block_api_try_expand(void *data, size_t size)
+{
+    if (memrt__is_tiny(data)) {
+        return memrt__tiny_api_try_expand(data, size);
+    }
+    memrt_meminfo_t *mi = memrt__block_of(data);
+    if (mi->external_allocator != NULL) {
+        return MEMRT_ENOTSUP;
+    }
+    if (!memrt__block_claim(mi)) {
+        if (memrt__meminfo_refcount(mi) == 0) {
+            memrt__meminfo_refuse_release(mi);
+        }
+        return MEMRT_EBUSY;
+    }
+    memrt_status_t status = memrt__block_try_expand(mi, size);
+    memrt__block_publish(mi);
+    return status;
+}
+
+size_t memrt__block_api_usable_size(const void *data)
+{
+    return memrt__is_tiny(data) ? memrt__tiny_api_usable_size(data)
+                                : memrt__block_usable_size(memrt__block_of(data));
+}
+
 /// Free a block that never was a MemInfo, after its fast path did not apply: the gauge must report,
 /// or the bin is full. The caller has the only reference.
 MEMRT__APART static void free_plain_slow(memrt_meminfo_t *mi)

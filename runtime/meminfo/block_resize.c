@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/guard/guard.h"
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
@@ -73,6 +74,29 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
     memrt__block_set_data(moved, start + layout->lead, size);
     memrt__block_emit_resize(moved, &before);
     return moved;
+}
+
+static void *get_start(const memrt_meminfo_t *mi)
+{
+    return (char *)(uintptr_t)mi + MEMRT_HEADER_SIZE - mi->lead;
+}
+
+/// Grow a block at its address. Returns false, with nothing changed, if the allocator has no room
+/// there.
+static bool expand_block(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                         const memrt__block_layout_t *layout, size_t size)
+{
+    const memrt_allocator_t *allocator = &memrt__policy_of(mi)->allocator;
+    MEMRT__ASSERT(size > mi->size && layout->bytes >= old->bytes);
+    if (memrt__fault_is_due() || (layout->bytes != old->bytes &&
+                                  !memrt__allocator_try_expand(allocator, get_start(mi), old->bytes,
+                                                               layout->bytes, layout->align))) {
+        return false;
+    }
+    memrt__block_before_t before = {mi, mi->data, mi->size};
+    memrt__block_set_data(mi, mi->data, size);
+    memrt__block_emit_resize(mi, &before);
+    return true;
 }
 
 static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_extra)
@@ -179,6 +203,17 @@ static bool is_mostly_padding(const memrt__block_layout_t *layout, size_t size)
     return layout->lead > memrt__size_max(size, memrt__os_page_size());
 }
 
+/// Resize a block whose old memory must stay until observers know the new address: grow the block
+/// at its address, else copy. A guard always copies, so that uses of the old pointer are found.
+/// NULL: out of memory, nothing changed.
+static memrt_meminfo_t *expand_or_relocate(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                           memrt__block_layout_t *layout, size_t size)
+{
+    bool may_expand = size > mi->size && !memrt__is_guard(&memrt__policy_of(mi)->allocator);
+    return may_expand && expand_block(mi, old, layout, size) ? mi
+                                                             : relocate_block(mi, size, layout);
+}
+
 /// Resize a block in place or by a move. NULL: out of memory, nothing changed.
 static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
                                       size_t size)
@@ -190,7 +225,7 @@ static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_la
     }
     MEMRT__ASSERT(layout.lead == old->lead);
     return is_known_by_address(mi) || is_mostly_padding(old, mi->size)
-               ? relocate_block(mi, size, &layout)
+               ? expand_or_relocate(mi, old, &layout, size)
                : realloc_block(mi, old, &layout, size);
 }
 
@@ -228,4 +263,38 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     update_class(moved);
     count_resize(moved, old_size, old_extra);
     return memrt__block_publish(moved);
+}
+
+memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size)
+{
+    memrt__account_t *account = &memrt__policy_of(mi)->account;
+    memrt__block_layout_t old = memrt__block_layout_of(mi), layout;
+    size_t old_size = mi->size, old_extra = memrt__block_extra_bytes(mi, old.bytes);
+    if (size <= old_size) {
+        return MEMRT_OK;
+    }
+    memrt__stats_await_pause();
+    if (!memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
+                                     &layout) ||
+        !memrt__limit_admit(account, size - old_size)) {
+        return MEMRT_ENOMEM;
+    }
+    if (!expand_block(mi, &old, &layout, size)) {
+        memrt__limit_drop(account, size - old_size);
+        return MEMRT_ENOMEM;
+    }
+    update_class(mi);
+    count_resize(mi, old_size, old_extra);
+    return MEMRT_OK;
+}
+
+size_t memrt__block_usable_size(const memrt_meminfo_t *mi)
+{
+    memrt__block_layout_t layout = memrt__block_layout_of(mi);
+    if (mi->external_allocator != NULL) {
+        return mi->size;
+    }
+    return memrt__allocator_usable_size(&memrt__policy_of(mi)->allocator, get_start(mi),
+                                        layout.bytes, layout.align) -
+           layout.lead;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/status.h>
 
 #include "runtime/meminfo/block.h"
 
@@ -22,5 +23,15 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size);
 /// Fast path: resize a claimed block unknown to the live set and to all observers. NULL: the
 /// fast path does not apply, and nothing changed.
 memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size);
+
+/// Grow a claimed block at its address, and keep the claim. A size that is not larger changes
+/// nothing.
+///
+/// Failure: returns MEMRT_ENOMEM if a limit is reached or the allocator has no room after the
+/// block. Nothing changed, and no failed request is counted.
+memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size) MEMRT_MUST_CHECK;
+
+/// Return the bytes to which the data of a block grows at its address without further memory.
+size_t memrt__block_usable_size(const memrt_meminfo_t *mi);
 
 #endif

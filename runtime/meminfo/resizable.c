@@ -119,6 +119,18 @@ void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
     return set_data(mi, memrt__block_of(data));
 }
 
+memrt_status_t memrt__resizable_try_expand(memrt_meminfo_t *mi, size_t size)
+{
+    if (mi->data == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    memrt_status_t status = memrt__block_api_try_expand(mi->data, size);
+    if (status == MEMRT_OK) {
+        set_data(mi, memrt__block_of(mi->data));
+    }
+    return status;
+}
+
 void memrt__resizable_free(memrt_meminfo_t *mi, void *data)
 {
     if (data == mi->data) {

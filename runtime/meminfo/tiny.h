@@ -117,6 +117,13 @@ static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
     return size - 1 < MEMRT_TINY_MAX && policy->tiny;
 }
 
+/// Return the largest size with the memory of a tiny block of `size` bytes.
+static inline size_t memrt__tiny_good_size(size_t size)
+{
+    size_t room = memrt__class_bytes((unsigned)memrt__class_of_tiny(size)) - MEMRT__TINY_HEADER;
+    return memrt__size_min(room, MEMRT_TINY_MAX);
+}
+
 /// Allocate a tiny block and return its data. NULL: no tiny block is available; nothing is counted.
 MEMRT__COLD void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
 

@@ -151,6 +151,14 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
     return own;
 }
 
+/// Return whether a block keeps its address when resized.
+static bool may_stay(const memrt__tiny_t *tiny, size_t size)
+{
+    return !memrt__is_slow(MEMRT__SLOW_ALWAYS) &&
+           memrt__tiny_fits(memrt__tiny_policy(tiny), size) &&
+           memrt__class_of_tiny(size) == memrt__class_of_tiny(memrt__tiny_size(tiny));
+}
+
 /// Resize a block in one attempt. NULL: out of memory, nothing changed.
 static void *resize_tiny(memrt__tiny_t *tiny, size_t size)
 {
@@ -158,10 +166,26 @@ static void *resize_tiny(memrt__tiny_t *tiny, size_t size)
     if (mi != NULL) {
         return copy_shared_block(mi, size);
     }
-    bool stays = !memrt__is_slow(MEMRT__SLOW_ALWAYS) &&
-                 memrt__tiny_fits(memrt__tiny_policy(tiny), size) &&
-                 memrt__class_of_tiny(size) == memrt__class_of_tiny(memrt__tiny_size(tiny));
-    return stays ? resize_tiny_in_place(tiny, size) : move_tiny_block(tiny, size);
+    return may_stay(tiny, size) ? resize_tiny_in_place(tiny, size) : move_tiny_block(tiny, size);
+}
+
+memrt_status_t memrt__tiny_api_try_expand(void *data, size_t size)
+{
+    memrt__tiny_t *tiny = memrt__tiny_of(data);
+    require_live("block_try_expand", tiny);
+    if (get_tiny_meminfo(tiny) != NULL) {
+        return MEMRT_EBUSY;
+    }
+    bool fits = size <= memrt__tiny_size(tiny) ||
+                (may_stay(tiny, size) && resize_tiny_in_place(tiny, size) != NULL);
+    return fits ? MEMRT_OK : MEMRT_ENOMEM;
+}
+
+size_t memrt__tiny_api_usable_size(const void *data)
+{
+    const memrt__tiny_t *tiny = memrt__tiny_of(data);
+    require_live("block_usable_size", tiny);
+    return memrt__tiny_good_size(memrt__tiny_size(tiny));
 }
 
 /// Resize to repeat, and the data of the last attempt.

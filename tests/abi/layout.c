@@ -13,7 +13,7 @@
 #define AT(type, member, offset)                                                                   \
     _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed in size")
-#define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
+#define SLOT(slot, word) AT(memrt_api_t, slot, (word)*8)
 
 SIZE(memrt_tracking_t, 40);
 AT(memrt_tracking_t, on, 8);
@@ -60,7 +60,7 @@ AT(memrt_external_allocator_t, realloc, 8);
 AT(memrt_external_allocator_t, free, 16);
 AT(memrt_external_allocator_t, opaque_data, 24);
 
-SIZE(memrt_allocator_t, 88);
+SIZE(memrt_allocator_t, 112);
 AT(memrt_allocator_t, version, 8);
 AT(memrt_allocator_t, name, 16);
 AT(memrt_allocator_t, ctx, 24);
@@ -71,6 +71,9 @@ AT(memrt_allocator_t, free, 56);
 AT(memrt_allocator_t, release_unused, 64);
 AT(memrt_allocator_t, usage, 72);
 AT(memrt_allocator_t, destroy, 80);
+AT(memrt_allocator_t, try_expand, 88);
+AT(memrt_allocator_t, usable_size, 96);
+AT(memrt_allocator_t, good_size, 104);
 
 SIZE(memrt_policy_options_t, 56);
 AT(memrt_policy_options_t, name, 8);
@@ -433,6 +436,10 @@ SLOT(limit_set_soft, 143);
 SLOT(snapshot, 144);
 SLOT(allocator_adaptor, 145);
 SLOT(policy_default_set_allocator, 146);
+SLOT(block_try_expand, 147);
+SLOT(block_usable_size, 148);
+SLOT(block_good_size, 149);
+SLOT(resizable_try_expand, 150);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

@@ -21,7 +21,7 @@ OWN = ("own_default", "own_system", "own_mapped", "own_guard", "own_guard_over_m
 # Environment settings under which the allocators of memrt are tried. "": no variable.
 SETTINGS = ("", "MEMRT_CACHE=0", "MEMRT_DECAY=0", "MEMRT_CHECK=1")
 
-RIGHT = ("right", "least", "memrt_allocator")
+RIGHT = ("right", "growing", "least", "memrt_allocator")
 
 # Symbol of a test double, the only clause broken by the double, and the verdict for the clause.
 WRONG = {
@@ -35,6 +35,9 @@ WRONG = {
     "wrong_realloc_alignment": ("realloc-alignment", "fail"),
     "wrong_realloc_same_size": ("realloc-same-size", "fail"),
     "wrong_realloc_refusal": ("realloc-refusal", "fail"),
+    "wrong_try_expand": ("try-expand", "fail"),
+    "wrong_usable_size": ("usable-size", "fail"),
+    "wrong_good_size": ("good-size", "fail"),
     "wrong_free_elsewhere": ("free-elsewhere", "crashed"),
     "wrong_threads": ("threads", "fail"),
     "wrong_fork": ("fork", "fail"),

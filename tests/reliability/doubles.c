@@ -1,9 +1,10 @@
-/* Test doubles for the conformance kit. The allocator `right` meets every clause. Each wrong_NAME
-   breaks only the clause NAME. A double has the functions of `right`, except for the functions
-   named in the TABLE line.
+/* Test doubles for the conformance kit. The allocators `right` and `growing` meet every clause.
+   Each wrong_NAME breaks only the clause NAME. A double has the functions of `right`, except for
+   the functions named in the TABLE line.
 
    No library has the doubles: each double breaks exactly one clause of memrt's own kit. */
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -291,6 +292,60 @@ static void crashing_destroy(void *ctx)
     abort();
 }
 TABLE(wrong_destroy, .destroy = crashing_destroy)
+
+/* Growth in place, in memory for twice the size. */
+static void *roomy_alloc(void *ctx, size_t size, size_t align)
+{
+    return size > PTRDIFF_MAX / 4 ? NULL : right_alloc(ctx, 2 * size, align);
+}
+static void roomy_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx, (void)size, (void)align;
+    free(ptr);
+}
+static int roomy_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)ctx, (void)old_size, (void)align;
+    return new_size <= malloc_usable_size(ptr);
+}
+static size_t roomy_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ctx, (void)size, (void)align;
+    return malloc_usable_size((void *)ptr);
+}
+static size_t same_good_size(void *ctx, size_t size, size_t align)
+{
+    (void)ctx, (void)align;
+    return size;
+}
+#define ROOMY(table, ...)                                                                          \
+    TABLE(table, .alloc = roomy_alloc, .alloc_zeroed = NULL, .realloc = NULL, .free = roomy_free,  \
+          .release_unused = NULL, .usage = NULL, .destroy = NULL, .try_expand = roomy_try_expand,  \
+          .usable_size = roomy_usable_size, .good_size = same_good_size, __VA_ARGS__)
+ROOMY(growing, .reserved = 0)
+
+static int clearing_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    int grew = roomy_try_expand(ctx, ptr, old_size, new_size, align);
+    if (!grew) {
+        memset(ptr, 0, old_size);
+    }
+    return grew;
+}
+ROOMY(wrong_try_expand, .try_expand = clearing_try_expand)
+
+static size_t optimistic_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    return roomy_usable_size(ctx, ptr, size, align) + 1;
+}
+ROOMY(wrong_usable_size, .usable_size = optimistic_usable_size)
+
+static size_t rounding_good_size(void *ctx, size_t size, size_t align)
+{
+    (void)ctx, (void)align;
+    return (size + 63) & ~(size_t)63; /* 0 for the largest sizes */
+}
+ROOMY(wrong_good_size, .good_size = rounding_good_size)
 
 /* --- Allocators that never return. --- */
 

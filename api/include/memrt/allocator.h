@@ -23,7 +23,8 @@ typedef struct memrt_allocator_usage {
 ///
 /// The context is the first argument. Every call passes the alignment, and `free` passes the size.
 /// `size` is at least 1, and `align` is a power of two from 1 to MEMRT_ALIGN_MAX. `free` and
-/// `realloc` receive exactly the size and alignment of the allocation.
+/// `realloc` receive exactly the alignment of the allocation, and its size or, after a resize, the
+/// new size.
 ///
 /// To write an allocator, set `struct_size` and `version`. A function may be NULL if its comment
 /// states the meaning of NULL.
@@ -54,6 +55,15 @@ typedef struct memrt_allocator {
     /// Destroy the allocator. No block of the allocator is live, and no call is in progress. NULL
     /// function: nothing to destroy.
     void (*destroy)(void *ctx);
+    /// Grow a block at its address from `old_size` to the larger `new_size`. Returns 1, or 0 with
+    /// nothing changed. NULL function: no block grows in place.
+    int (*try_expand)(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align);
+    /// Return the largest size to which a block of `size` bytes grows without further memory. NULL
+    /// function: `size`.
+    size_t (*usable_size)(void *ctx, const void *ptr, size_t size, size_t align);
+    /// Return the largest size with the memory of a request for `size` bytes, at least `size`. NULL
+    /// function: `size`.
+    size_t (*good_size)(void *ctx, size_t size, size_t align);
 } memrt_allocator_t;
 
 /// Bytes with which checking mode and guards fill memory. The bytes are recognizable in a value

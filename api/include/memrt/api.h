@@ -109,7 +109,6 @@ typedef struct memrt_api {
     memrt_option_set_fn option_set MEMRT_MUST_CHECK;
     memrt_option_check_fn option_check MEMRT_MUST_CHECK;
     memrt_policy_option_fn policy_option;
-
     /* --- Scopes: memrt/scope.h. --- */
     memrt_scope_open_fn scope_open MEMRT_MUST_CHECK;
     memrt_scope_acquire_fn scope_acquire;
@@ -125,12 +124,10 @@ typedef struct memrt_api {
     memrt_scope_stats_fn scope_stats MEMRT_MUST_CHECK;
     memrt_scope_sizes_fn scope_sizes;
     memrt_scope_reset_peak_fn scope_reset_peak;
-
     /* --- Named references: memrt/meminfo/holder.h. --- */
     memrt_acquire_as_fn acquire_as MEMRT_MUST_CHECK;
     memrt_release_as_fn release_as;
     memrt_holders_fn holders;
-
     /* --- Tracking, and allocation sites: memrt/observe/tracking.h and memrt/observe/site.h.
        explain_shortage: memrt/process/process.h. --- */
     memrt_tracking_set_fn tracking_set MEMRT_MUST_CHECK;
@@ -145,7 +142,6 @@ typedef struct memrt_api {
     memrt_suppression_at_fn suppression_at;
     memrt_explain_shortage_fn explain_shortage;
     memrt_buffer_read_fn buffer_read MEMRT_MUST_CHECK;
-
     /* --- Symbol slots: memrt/process/symbol.h. --- */
     memrt_unresolved_abort_fn unresolved_abort;
     memrt_symbol_slot_fn symbol_slot MEMRT_MUST_CHECK;
@@ -153,7 +149,6 @@ typedef struct memrt_api {
     memrt_symbols_unresolved_fn symbols_unresolved;
     memrt_symbol_error_fn symbol_error;
     memrt_set_symbol_error_fn set_symbol_error;
-
     /* --- CUDA: memrt/cuda.h. --- */
     memrt_cuda_why_not_fn cuda_why_not;
     memrt_cuda_error_fn cuda_error;
@@ -171,7 +166,6 @@ typedef struct memrt_api {
     memrt_cuda_set_limit_fn cuda_set_limit MEMRT_MUST_CHECK;
     memrt_cuda_policy_fn cuda_policy;
     memrt_allocator_pinned_fn allocator_pinned;
-
     /* --- DLPack, Arrow: memrt/meminfo/exchange.h, memrt/dlpack.h and memrt/arrow.h. --- */
     memrt_dlpack_export_fn dlpack_export MEMRT_MUST_CHECK;
     memrt_dlpack_export_unversioned_fn dlpack_export_unversioned MEMRT_MUST_CHECK;
@@ -180,18 +174,15 @@ typedef struct memrt_api {
     memrt_dlpack_new_fn dlpack_new MEMRT_MUST_CHECK;
     memrt_arrow_export_fn arrow_export MEMRT_MUST_CHECK;
     memrt_arrow_adopt_fn arrow_adopt MEMRT_MUST_CHECK;
-
     /* --- Event traces: memrt/observe/trace.h. --- */
     memrt_trace_start_fn trace_start MEMRT_MUST_CHECK;
     memrt_trace_stop_fn trace_stop MEMRT_MUST_CHECK;
     memrt_trace_stats_fn trace_stats MEMRT_MUST_CHECK;
     memrt_trace_mark_fn trace_mark MEMRT_MUST_CHECK;
-
     /* --- Statistics of threads, blocks by size: memrt/observe/stats.h and memrt/scope.h. --- */
     memrt_threads_fn threads MEMRT_MUST_CHECK;
     memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
     memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
-
     /* --- Limits, memory of the process, callbacks: meminfo/create.h, observe, process. --- */
     memrt_allocate_from_fn allocate_from;
     memrt_limit_set_fn limit_set MEMRT_MUST_CHECK;
@@ -211,6 +202,10 @@ typedef struct memrt_api {
     memrt_snapshot_fn snapshot MEMRT_MUST_CHECK;
     memrt_allocator_adaptor_fn allocator_adaptor MEMRT_MUST_CHECK;
     memrt_policy_default_set_allocator_fn policy_default_set_allocator MEMRT_MUST_CHECK;
+    memrt_block_try_expand_fn block_try_expand MEMRT_MUST_CHECK;
+    memrt_block_usable_size_fn block_usable_size;
+    memrt_block_good_size_fn block_good_size;
+    memrt_resizable_try_expand_fn resizable_try_expand MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -50,6 +50,10 @@ cdef extern from "memrt/import.h":
         size_t (*release_unused)(void *ctx) noexcept nogil
         void (*usage)(void *ctx, memrt_allocator_usage_t *out) noexcept nogil
         void (*destroy)(void *ctx) noexcept nogil
+        int (*try_expand)(void *ctx, void *ptr, size_t old_size, size_t new_size,
+            size_t align) noexcept nogil
+        size_t (*usable_size)(void *ctx, const void *ptr, size_t size, size_t align) noexcept nogil
+        size_t (*good_size)(void *ctx, size_t size, size_t align) noexcept nogil
 
     ctypedef const memrt_allocator_t *(*memrt_allocator_default_fn)() noexcept nogil
 
@@ -279,6 +283,13 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_status_t (*memrt_find_fn)(const void *data, memrt_meminfo_t **out) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_block_try_expand_fn)(void *data, size_t size) noexcept nogil
+
+    ctypedef size_t (*memrt_block_usable_size_fn)(const void *data) noexcept nogil
+
+    ctypedef size_t (*memrt_block_good_size_fn)(const memrt_policy_t *policy,
+        size_t size) noexcept nogil
+
     ctypedef struct memrt_new_options_t:
         size_t struct_size
         memrt_policy_t *policy
@@ -378,6 +389,9 @@ cdef extern from "memrt/import.h":
     ctypedef void *(*memrt_resizable_alloc_fn)(memrt_meminfo_t *mi, size_t size) noexcept nogil
 
     ctypedef void *(*memrt_resizable_realloc_fn)(memrt_meminfo_t *mi, size_t size) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_resizable_try_expand_fn)(memrt_meminfo_t *mi,
+        size_t size) noexcept nogil
 
     ctypedef void (*memrt_resizable_free_fn)(memrt_meminfo_t *mi, void *data) noexcept nogil
 
@@ -962,6 +976,10 @@ cdef extern from "memrt/import.h":
         memrt_snapshot_fn snapshot
         memrt_allocator_adaptor_fn allocator_adaptor
         memrt_policy_default_set_allocator_fn policy_default_set_allocator
+        memrt_block_try_expand_fn block_try_expand
+        memrt_block_usable_size_fn block_usable_size
+        memrt_block_good_size_fn block_good_size
+        memrt_resizable_try_expand_fn resizable_try_expand
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

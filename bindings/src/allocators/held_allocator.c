@@ -45,6 +45,24 @@ static void held_usage(void *ctx, memrt_allocator_usage_t *out)
     table->usage(table->ctx, out);
 }
 
+static int held_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    const memrt_allocator_t *table = &((held_t *)ctx)->table;
+    return table->try_expand(table->ctx, ptr, old_size, new_size, align);
+}
+
+static size_t held_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    const memrt_allocator_t *table = &((held_t *)ctx)->table;
+    return table->usable_size(table->ctx, ptr, size, align);
+}
+
+static size_t held_good_size(void *ctx, size_t size, size_t align)
+{
+    const memrt_allocator_t *table = &((held_t *)ctx)->table;
+    return table->good_size(table->ctx, size, align);
+}
+
 static void held_destroy(void *ctx)
 {
     held_t *held = ctx;
@@ -80,6 +98,9 @@ int memrt__held_allocator_new(const memrt_allocator_t *table, PyObject *keeper,
         .release_unused = table->release_unused != NULL ? held_release_unused : NULL,
         .usage = table->usage != NULL ? held_usage : NULL,
         .destroy = held_destroy,
+        .try_expand = table->try_expand != NULL ? held_try_expand : NULL,
+        .usable_size = table->usable_size != NULL ? held_usable_size : NULL,
+        .good_size = table->good_size != NULL ? held_good_size : NULL,
     };
     return 0;
 }

@@ -20,6 +20,18 @@ static void adaptor_usage(void *ctx, memrt_allocator_usage_t *out)
     out->cached = memrt__allocator_cached(&((memrt__adaptor_t *)ctx)->upstream);
 }
 
+static size_t adaptor_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    const memrt__adaptor_t *adaptor = ctx;
+    return memrt__allocator_usable_size(&adaptor->upstream, ptr, size, align);
+}
+
+static size_t adaptor_good_size(void *ctx, size_t size, size_t align)
+{
+    const memrt__adaptor_t *adaptor = ctx;
+    return memrt__allocator_good_size(&adaptor->upstream, size, align);
+}
+
 static void adaptor_destroy(void *ctx)
 {
     memrt__adaptor_t *adaptor = ctx;
@@ -92,6 +104,10 @@ memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,
             functions->release_unused != NULL ? functions->release_unused : adaptor_release_unused,
         .usage = functions->usage != NULL ? functions->usage : adaptor_usage,
         .destroy = adaptor_destroy,
+        .try_expand = functions->try_expand,
+        .usable_size =
+            functions->usable_size == NULL ? adaptor_usable_size : functions->usable_size,
+        .good_size = functions->good_size == NULL ? adaptor_good_size : functions->good_size,
     };
     return MEMRT_OK;
 }

@@ -45,13 +45,51 @@ static void *aligning_alloc_zeroed(void *ctx, size_t size, size_t align)
     return alloc_aligned(ctx, size, align, true);
 }
 
+static size_t get_honoured(const memrt__adaptor_t *adaptor, size_t align)
+{
+    return memrt__size_min(align, adaptor->options.amount);
+}
+
+/// Return the start of the upstream's memory.
+static void *get_start(const memrt__adaptor_t *adaptor, const void *ptr, size_t align)
+{
+    return align <= adaptor->options.amount ? (void *)(uintptr_t)ptr : ((void *const *)ptr)[-1];
+}
+
 static void aligning_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     const memrt__adaptor_t *adaptor = ctx;
-    size_t honoured = memrt__size_min(align, adaptor->options.amount);
-    void *start = honoured == align ? ptr : ((void **)ptr)[-1];
-    memrt__allocator_free(&adaptor->upstream, start, get_outer_size(adaptor, size, align),
-                          honoured);
+    memrt__allocator_free(&adaptor->upstream, get_start(adaptor, ptr, align),
+                          get_outer_size(adaptor, size, align), get_honoured(adaptor, align));
+}
+
+static int aligning_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    const memrt__adaptor_t *adaptor = ctx;
+    size_t outer = get_outer_size(adaptor, new_size, align);
+    return outer != 0 &&
+           memrt__allocator_try_expand(&adaptor->upstream, get_start(adaptor, ptr, align),
+                                       get_outer_size(adaptor, old_size, align), outer,
+                                       get_honoured(adaptor, align));
+}
+
+static size_t aligning_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    const memrt__adaptor_t *adaptor = ctx;
+    size_t outer = get_outer_size(adaptor, size, align);
+    return size - outer +
+           memrt__allocator_usable_size(&adaptor->upstream, get_start(adaptor, ptr, align), outer,
+                                        get_honoured(adaptor, align));
+}
+
+static size_t aligning_good_size(void *ctx, size_t size, size_t align)
+{
+    const memrt__adaptor_t *adaptor = ctx;
+    size_t outer = get_outer_size(adaptor, size, align);
+    return outer == 0 ? size
+                      : size - outer +
+                            memrt__allocator_good_size(&adaptor->upstream, outer,
+                                                       get_honoured(adaptor, align));
 }
 
 /// The gap before the block may change with its address, so a block with a large alignment moves.
@@ -61,10 +99,20 @@ static void *aligning_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     if (align <= adaptor->options.amount) {
         return memrt__allocator_realloc(&adaptor->upstream, ptr, old_size, new_size, align);
     }
+    if (new_size > old_size && aligning_try_expand(ctx, ptr, old_size, new_size, align)) {
+        return ptr;
+    }
     memrt_allocator_t self = {.ctx = ctx, .alloc = aligning_alloc, .free = aligning_free};
     return memrt__allocator_move(&self, &self, ptr, old_size, new_size, align);
 }
 
 const memrt__adaptor_functions_t memrt__aligning_functions = {
-    "aligning", aligning_alloc, aligning_alloc_zeroed, aligning_realloc, aligning_free, NULL, NULL,
+    .name = "aligning",
+    .alloc = aligning_alloc,
+    .alloc_zeroed = aligning_alloc_zeroed,
+    .realloc = aligning_realloc,
+    .free = aligning_free,
+    .try_expand = aligning_try_expand,
+    .usable_size = aligning_usable_size,
+    .good_size = aligning_good_size,
 };

@@ -52,6 +52,19 @@ static void *counting_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     return moved;
 }
 
+/// A block that does not grow in place is no refusal: the caller allocates or resizes next.
+static int counting_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    memrt_adaptor_counts_t *counts = get_counts(ctx);
+    bool grew = memrt__allocator_try_expand(&((memrt__adaptor_t *)ctx)->upstream, ptr, old_size,
+                                            new_size, align);
+    if (grew) {
+        memrt__fetch_add_relaxed(&counts->resizes, 1);
+        add_bytes(counts, new_size - old_size);
+    }
+    return grew;
+}
+
 static void counting_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     memrt_adaptor_counts_t *counts = get_counts(ctx);
@@ -61,5 +74,10 @@ static void counting_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__counting_functions = {
-    "counting", counting_alloc, counting_alloc_zeroed, counting_realloc, counting_free, NULL, NULL,
+    .name = "counting",
+    .alloc = counting_alloc,
+    .alloc_zeroed = counting_alloc_zeroed,
+    .realloc = counting_realloc,
+    .free = counting_free,
+    .try_expand = counting_try_expand,
 };

@@ -60,6 +60,19 @@ static void *limiting_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     return moved;
 }
 
+static int limiting_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    memrt__adaptor_t *adaptor = ctx;
+    if (!reserve(adaptor, new_size - old_size)) {
+        return 0;
+    }
+    bool grew = memrt__allocator_try_expand(&adaptor->upstream, ptr, old_size, new_size, align);
+    if (!grew) {
+        give_back(adaptor, new_size - old_size);
+    }
+    return grew;
+}
+
 static void limiting_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     memrt__adaptor_t *adaptor = ctx;
@@ -68,5 +81,10 @@ static void limiting_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__limiting_functions = {
-    "limiting", limiting_alloc, limiting_alloc_zeroed, limiting_realloc, limiting_free, NULL, NULL,
+    .name = "limiting",
+    .alloc = limiting_alloc,
+    .alloc_zeroed = limiting_alloc_zeroed,
+    .realloc = limiting_realloc,
+    .free = limiting_free,
+    .try_expand = limiting_try_expand,
 };

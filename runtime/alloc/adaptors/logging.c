@@ -47,6 +47,17 @@ static void *logging_realloc(void *ctx, void *ptr, size_t old_size, size_t new_s
     return moved;
 }
 
+/// Write the line of a resize, if the block grew: the addresses before and after are equal.
+static int logging_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    const memrt__adaptor_t *adaptor = ctx;
+    bool grew = memrt__allocator_try_expand(&adaptor->upstream, ptr, old_size, new_size, align);
+    if (grew) {
+        write_line(adaptor, "realloc", ptr, new_size, align, ptr);
+    }
+    return grew;
+}
+
 /// Write the line before the free, because another thread may get the address at once.
 static void logging_free(void *ctx, void *ptr, size_t size, size_t align)
 {
@@ -56,5 +67,10 @@ static void logging_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__logging_functions = {
-    "logging", logging_alloc, logging_alloc_zeroed, logging_realloc, logging_free, NULL, NULL,
+    .name = "logging",
+    .alloc = logging_alloc,
+    .alloc_zeroed = logging_alloc_zeroed,
+    .realloc = logging_realloc,
+    .free = logging_free,
+    .try_expand = logging_try_expand,
 };

@@ -57,11 +57,9 @@ static void prefetching_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 
 const memrt__adaptor_functions_t memrt__prefetching_functions = {
-    "prefetching",
-    prefetching_alloc,
-    prefetching_alloc_zeroed,
-    prefetching_realloc,
-    prefetching_free,
-    NULL,
-    NULL,
+    .name = "prefetching",
+    .alloc = prefetching_alloc,
+    .alloc_zeroed = prefetching_alloc_zeroed,
+    .realloc = prefetching_realloc,
+    .free = prefetching_free,
 };

@@ -37,11 +37,23 @@ static void *retrying_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     return moved;
 }
 
+/// A block that does not grow in place is no refusal, so the request is not repeated.
+static int retrying_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    return memrt__allocator_try_expand(&((memrt__adaptor_t *)ctx)->upstream, ptr, old_size,
+                                       new_size, align);
+}
+
 static void retrying_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     memrt__allocator_free(&((memrt__adaptor_t *)ctx)->upstream, ptr, size, align);
 }
 
 const memrt__adaptor_functions_t memrt__retrying_functions = {
-    "retrying", retrying_alloc, retrying_alloc_zeroed, retrying_realloc, retrying_free, NULL, NULL,
+    .name = "retrying",
+    .alloc = retrying_alloc,
+    .alloc_zeroed = retrying_alloc_zeroed,
+    .realloc = retrying_realloc,
+    .free = retrying_free,
+    .try_expand = retrying_try_expand,
 };

@@ -108,7 +108,40 @@ static void thread_safe_usage(void *ctx, memrt_allocator_usage_t *out)
     unlock_upstreams();
 }
 
+static int thread_safe_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size,
+                                  size_t align)
+{
+    lock_upstreams();
+    bool grew = memrt__allocator_try_expand(get_upstream(ctx), ptr, old_size, new_size, align);
+    unlock_upstreams();
+    return grew;
+}
+
+static size_t thread_safe_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    lock_upstreams();
+    size_t usable = memrt__allocator_usable_size(get_upstream(ctx), ptr, size, align);
+    unlock_upstreams();
+    return usable;
+}
+
+static size_t thread_safe_good_size(void *ctx, size_t size, size_t align)
+{
+    lock_upstreams();
+    size_t good = memrt__allocator_good_size(get_upstream(ctx), size, align);
+    unlock_upstreams();
+    return good;
+}
+
 const memrt__adaptor_functions_t memrt__thread_safe_functions = {
-    "thread_safe",    thread_safe_alloc,          thread_safe_alloc_zeroed, thread_safe_realloc,
-    thread_safe_free, thread_safe_release_unused, thread_safe_usage,
+    .name = "thread_safe",
+    .alloc = thread_safe_alloc,
+    .alloc_zeroed = thread_safe_alloc_zeroed,
+    .realloc = thread_safe_realloc,
+    .free = thread_safe_free,
+    .release_unused = thread_safe_release_unused,
+    .usage = thread_safe_usage,
+    .try_expand = thread_safe_try_expand,
+    .usable_size = thread_safe_usable_size,
+    .good_size = thread_safe_good_size,
 };

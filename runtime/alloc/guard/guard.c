@@ -151,6 +151,46 @@ static void *guard_realloc(void *ctx, void *ptr, size_t old_size, size_t new_siz
     return moved;
 }
 
+/// Grow a block at its address, and fill the new bytes in place of the old rear redzone.
+static int guard_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    const guard_t *guard = ctx;
+    unsigned char *start = (unsigned char *)ptr - memrt__redzone_front(align);
+    size_t old_outer, new_outer;
+    verify_live_block("try_expand", ptr, old_size, align);
+    if (!memrt__redzone_outer(old_size, align, &old_outer) ||
+        !memrt__redzone_outer(new_size, align, &new_outer) ||
+        !memrt__allocator_try_expand(&guard->upstream, start, old_outer, new_outer,
+                                     get_outer_align(align))) {
+        return 0;
+    }
+    memset((unsigned char *)ptr + old_size, MEMRT_POISON_FRESH, new_size - old_size);
+    memrt__redzone_grow(ptr, new_size);
+    return 1;
+}
+
+static size_t guard_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    const guard_t *guard = ctx;
+    size_t outer;
+    if (!memrt__redzone_outer(size, align, &outer)) {
+        return size;
+    }
+    const unsigned char *start = (const unsigned char *)ptr - memrt__redzone_front(align);
+    return size - outer +
+           memrt__allocator_usable_size(&guard->upstream, start, outer, get_outer_align(align));
+}
+
+static size_t guard_good_size(void *ctx, size_t size, size_t align)
+{
+    const guard_t *guard = ctx;
+    size_t outer;
+    return memrt__redzone_outer(size, align, &outer)
+               ? size - outer +
+                     memrt__allocator_good_size(&guard->upstream, outer, get_outer_align(align))
+               : size;
+}
+
 static size_t guard_release_unused(void *ctx)
 {
     guard_t *guard = ctx;
@@ -201,6 +241,9 @@ memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream, memrt_allocat
         .release_unused = guard_release_unused,
         .usage = guard_usage,
         .destroy = guard_destroy,
+        .try_expand = guard_try_expand,
+        .usable_size = guard_usable_size,
+        .good_size = guard_good_size,
     };
     return MEMRT_OK;
 }

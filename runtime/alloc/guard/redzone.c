@@ -72,6 +72,15 @@ void memrt__redzone_write(unsigned char *ptr, size_t unused, size_t size, size_t
     record->seal = compute_seal(record);
 }
 
+void memrt__redzone_grow(unsigned char *ptr, size_t size)
+{
+    record_t *record = get_record(ptr);
+    MEMRT__ASSERT(is_sealed(record) && record->is_freed == 0 && record->size < size);
+    memset(ptr + size, MEMRT_POISON_REDZONE, REAR);
+    record->size = size;
+    record->seal = compute_seal(record);
+}
+
 void memrt__redzone_write_dead(unsigned char *ptr)
 {
     record_t *record = get_record(ptr);

@@ -24,6 +24,10 @@ bool memrt__redzone_outer(size_t size, size_t align, size_t *outer);
 /// `unused` bytes of the block are padding: no function of this file reads or writes the padding.
 void memrt__redzone_write(unsigned char *ptr, size_t unused, size_t size, size_t align);
 
+/// Move the rear redzone of a live block to the end of a larger size, for which the block has room.
+/// The bytes in between are not written.
+void memrt__redzone_grow(unsigned char *ptr, size_t size);
+
 /// Return true if a live block has a damaged redzone, or another size or alignment. `text` is then
 /// a sentence about the fault.
 bool memrt__redzone_fault(const unsigned char *ptr, size_t size, size_t align, char *text,

@@ -149,8 +149,10 @@ static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
     }
 }
 
+/// Resize the mapping of a large block, at the same address unless `may_move`. NULL: the system
+/// refused, nothing changed.
 static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t new_size,
-                                size_t align)
+                                size_t align, bool may_move)
 {
     size_t old_bytes = get_mapping_bytes(old_size, align), new_bytes;
     if (!compute_mapping_bytes(new_size, align, &new_bytes)) {
@@ -161,7 +163,8 @@ static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t ne
     }
     char *mapping = memrt__start_of_pages(ptr);
     size_t offset = (size_t)((char *)ptr - mapping);
-    mapping = memrt__large_cache_resize(get_large_cache(ctx), mapping, old_bytes, new_bytes, align);
+    mapping =
+        memrt__large_cache_resize(get_large_cache(ctx), mapping, old_bytes, new_bytes, may_move);
     return mapping == NULL ? NULL : mapping + offset;
 }
 
@@ -171,7 +174,35 @@ static bool resize_class_block(void *ptr, size_t old_bytes, size_t new_bytes, si
 {
     unsigned before = memrt__class_of_bytes(old_bytes), after = memrt__class_of_bytes(new_bytes);
     return before == after ||
-           (align <= MEMRT_HEADER_SIZE && memrt__central_list_resize(ptr, before, after));
+           memrt__central_list_resize(find_block_start(ptr, align), before, after);
+}
+
+static int heap_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    size_t old_bytes, new_bytes;
+    bool was_small = compute_class_bytes(old_size, align, &old_bytes);
+    if (compute_class_bytes(new_size, align, &new_bytes)) {
+        MEMRT__ASSERT(was_small);
+        return resize_class_block(ptr, old_bytes, new_bytes, align);
+    }
+    return !was_small && resize_large_block(ctx, ptr, old_size, new_size, align, false) != NULL;
+}
+
+static size_t heap_good_size(void *ctx, size_t size, size_t align)
+{
+    size_t bytes;
+    (void)ctx;
+    if (compute_class_bytes(size, align, &bytes)) {
+        return size + memrt__class_bytes(memrt__class_of_bytes(bytes)) - bytes;
+    }
+    size_t most = align <= MEMRT_HEADER_SIZE ? MEMRT__START_MAX : 0;
+    return compute_mapping_bytes(size, align, &bytes) ? bytes - most : size;
+}
+
+static size_t heap_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ptr;
+    return heap_good_size(ctx, size, align);
 }
 
 static void *heap_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
@@ -184,7 +215,8 @@ static void *heap_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size
         return ptr;
     }
     if (!was_small && !is_small) {
-        void *resized = resize_large_block(ctx, ptr, old_size, new_size, align);
+        bool may_move = align <= memrt__os_page_size();
+        void *resized = resize_large_block(ctx, ptr, old_size, new_size, align, may_move);
         if (resized != NULL) {
             return resized;
         }
@@ -236,6 +268,9 @@ const memrt_allocator_t memrt__heap_allocator = {
     .free = heap_free,
     .release_unused = heap_release_unused,
     .usage = heap_usage,
+    .try_expand = heap_try_expand,
+    .usable_size = heap_usable_size,
+    .good_size = heap_good_size,
 };
 
 bool memrt__is_heap(const memrt_allocator_t *allocator)

@@ -203,9 +203,9 @@ void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t 
 }
 
 void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size_t old_bytes,
-                                size_t new_bytes, size_t align)
+                                size_t new_bytes, bool may_move)
 {
-    void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
+    void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, may_move);
     if (moved == NULL) {
         return NULL;
     }

@@ -42,9 +42,10 @@ void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t 
 /// Give a mapping back to the cache that supplied the mapping.
 void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t bytes);
 
-/// Resize a mapping. Failure: returns NULL, with nothing changed.
+/// Resize a mapping, at the same address unless `may_move`. Failure: returns NULL, with nothing
+/// changed.
 void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size_t old_bytes,
-                                size_t new_bytes, size_t align);
+                                size_t new_bytes, bool may_move);
 
 /// Mark existing mappings after the huge page mode of the process has changed. A reuse then advises
 /// a marked mapping anew.

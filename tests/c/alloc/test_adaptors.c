@@ -146,6 +146,118 @@ TEST(aligning_adaptor_serves_alignments_that_the_upstream_lacks)
     destroy();
 }
 
+/* The upstream has room for 1000 bytes after each start. */
+
+static int expand_to_1000(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)ctx, (void)ptr, (void)align;
+    ck_assert_uint_gt(new_size, old_size);
+    return new_size <= 1000;
+}
+
+static size_t use_1000(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ctx, (void)ptr, (void)align;
+    ck_assert_uint_le(size, 1000);
+    return 1000;
+}
+
+static size_t prefer_1000(void *ctx, size_t size, size_t align)
+{
+    return use_1000(ctx, NULL, size, align);
+}
+
+static void *alloc_1000(void *ctx, size_t size, size_t align)
+{
+    ck_assert_uint_le(size, 1000);
+    return picky_alloc(ctx, 1000, align);
+}
+
+static bool grow(void *ptr, size_t from, size_t to, size_t align)
+{
+    return memrt__allocator_try_expand(&adaptor, ptr, from, to, align);
+}
+
+static memrt_allocator_t create_roomy_upstream(void)
+{
+    memrt_allocator_t roomy = picky;
+    roomy.alloc = alloc_1000;
+    roomy.try_expand = expand_to_1000;
+    roomy.usable_size = use_1000;
+    roomy.good_size = prefer_1000;
+    return roomy;
+}
+
+TEST(aligning_adaptor_grows_in_place_and_adds_its_bytes)
+{
+    memrt_allocator_t roomy = create_roomy_upstream();
+    new_over(&roomy, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_ALIGNING, .amount = 16});
+    char *near = allocate(100, 16), *far = allocate(100, 64);
+    size_t room = 1000 - 64 - sizeof(void *);
+    ck_assert(grow(near, 100, 1000, 16));
+    ck_assert(!grow(near, 1000, 1001, 16));
+    ck_assert(!grow(far, 100, room + 1, 64));
+    ck_assert(!grow(far, 100, SIZE_MAX, 64));
+    ck_assert_ptr_eq(adaptor.realloc(adaptor.ctx, far, 100, room, 64), far);
+    ck_assert_uint_eq(memrt__allocator_usable_size(&adaptor, near, 1000, 16), 1000);
+    ck_assert_uint_eq(memrt__allocator_usable_size(&adaptor, far, room, 64), room);
+    ck_assert_uint_eq(memrt__allocator_good_size(&adaptor, 100, 64), room);
+    ck_assert_uint_eq(memrt__allocator_good_size(&adaptor, SIZE_MAX, 64), SIZE_MAX);
+    release(near, 1000, 16);
+    release(far, room, 64);
+    destroy();
+}
+
+TEST(counting_adaptor_counts_growth_in_place_as_a_resize)
+{
+    memrt_adaptor_counts_t counts = {0};
+    memrt_allocator_t roomy = create_roomy_upstream();
+    new_over(&roomy, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_COUNTING, .counts = &counts});
+    void *ptr = allocate(100, 16);
+    ck_assert(grow(ptr, 100, 900, 16));
+    ck_assert(!grow(ptr, 900, 1001, 16));
+    ck_assert_uint_eq(counts.resizes, 1);
+    ck_assert_uint_eq(counts.refusals, 0);
+    ck_assert_uint_eq(counts.in_use, 900);
+    ck_assert_uint_eq(counts.peak, 900);
+    ck_assert_uint_eq(memrt__allocator_usable_size(&adaptor, ptr, 900, 16), 1000);
+    ck_assert_uint_eq(memrt__allocator_good_size(&adaptor, 100, 16), 1000);
+    release(ptr, 900, 16);
+    destroy();
+}
+
+TEST(limiting_adaptor_refuses_growth_in_place_above_the_limit)
+{
+    memrt_allocator_t roomy = create_roomy_upstream();
+    new_over(&roomy, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_LIMITING, .amount = 1200});
+    void *ptr = allocate(100, 16);
+    ck_assert(!grow(ptr, 100, 1201, 16));
+    ck_assert(!grow(ptr, 100, 1100, 16)); /* the upstream refuses, and the bytes are given back */
+    ck_assert(grow(ptr, 100, 1000, 16));
+    ck_assert_ptr_null(allocate(201, 16));
+    release(ptr, 1000, 16);
+    destroy();
+}
+
+static int refuse_repeats(size_t size, size_t align, void *context)
+{
+    (void)size, (void)align, (void)context;
+    return ++calls_of_failed < 2;
+}
+
+TEST(retrying_adaptor_does_not_repeat_growth_in_place)
+{
+    memrt_allocator_t roomy = create_roomy_upstream();
+    new_over(&roomy,
+             (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_RETRYING, .failed = refuse_repeats});
+    void *ptr = allocate(100, 16);
+    ck_assert(!grow(ptr, 100, 1001, 16));
+    ck_assert(grow(ptr, 100, 1000, 16));
+    ck_assert_uint_eq(calls_of_failed, 0);
+    release(ptr, 1000, 16);
+    destroy();
+}
+
 static int repeat_twice(size_t size, size_t align, void *context)
 {
     ck_assert_ptr_eq(context, &refusals);
@@ -480,6 +592,28 @@ TEST(prefetching_adaptor_succeeds_without_memory_for_pages)
     ck_assert_uint_eq(get_resident(ptr, 0, BIG), 0);
     release(ptr, BIG, 16);
     destroy();
+}
+
+TEST(logging_adaptor_writes_growth_in_place_as_a_resize)
+{
+    int ends[2];
+    char rest[60];
+    ck_assert_int_eq(pipe(ends), 0);
+    memrt_allocator_t roomy = create_roomy_upstream();
+    new_over(&roomy, (memrt_adaptor_options_t){.kind = MEMRT_ADAPTOR_LOGGING, .file = ends[1]});
+    void *ptr = allocate(100, 16);
+    ck_assert(!grow(ptr, 100, 1001, 16));
+    ck_assert(grow(ptr, 100, 200, 16));
+    release(ptr, 200, 16);
+    destroy();
+    close(ends[1]);
+    FILE *log = fdopen(ends[0], "r");
+    check_line(log, "alloc,", ptr, "100,16,0\n");
+    snprintf(rest, sizeof(rest), "200,16,%p\n", ptr);
+    check_line(log, "realloc,", ptr, rest);
+    check_line(log, "free,", ptr, "200,16,0\n");
+    ck_assert_int_eq(fgetc(log), EOF);
+    fclose(log);
 }
 
 TEST(bad_settings_of_adaptors_are_refused)

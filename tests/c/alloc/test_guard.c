@@ -290,6 +290,62 @@ TEST(guard_realloc_always_moves_block)
     memrt__allocator_destroy(&guard);
 }
 
+/// Create a guard and a block of 100 bytes, with room for more up to the end of a page.
+static unsigned char *create_roomy_block(memrt_allocator_t *guard)
+{
+    REQUIRE(memrt__guard_new(&memrt__mapped_allocator, guard) == MEMRT_OK);
+    unsigned char *ptr = memrt__allocator_alloc(guard, 100, 64, false);
+    REQUIRE(ptr != NULL);
+    return ptr;
+}
+
+/// Grow a block of 100 bytes to 110 bytes, in a child process, and write at `context`, an offset.
+static void write_beside_grown_block(void *context)
+{
+    const ptrdiff_t *offset = context;
+    memrt_allocator_t guard;
+    unsigned char *ptr = create_roomy_block(&guard);
+    REQUIRE(memrt__allocator_try_expand(&guard, ptr, 100, 110, 64));
+    ptr[*offset] ^= 1;
+    memrt__allocator_free(&guard, ptr, 110, 64);
+}
+
+TEST(growth_in_place_moves_the_redzone_to_the_new_end)
+{
+    ptrdiff_t inside = 109, outside = 110, before = -1;
+    child_expect_success(write_beside_grown_block, &inside);
+    child_expect_abort(write_beside_grown_block, &outside,
+                       "of 110 bytes: a write 1 bytes past the end of the block was found");
+    child_expect_abort(write_beside_grown_block, &before,
+                       "of 110 bytes: a write 1 bytes before the start of the block was found");
+}
+
+static void grow_damaged_block(void *context)
+{
+    memrt_allocator_t guard;
+    unsigned char *ptr = create_roomy_block(&guard);
+    (void)context;
+    ptr[100] ^= 1;
+    (void)!memrt__allocator_try_expand(&guard, ptr, 100, 110, 64);
+}
+
+TEST(growth_in_place_fills_new_bytes_and_reports_old_damage)
+{
+    memrt_allocator_t guard;
+    unsigned char *ptr = create_roomy_block(&guard);
+    memset(ptr, 1, 100);
+    ck_assert(memrt__allocator_try_expand(&guard, ptr, 100, 110, 64));
+    ck_assert_uint_eq(ptr[99], 1);
+    ck_assert_uint_eq(ptr[100], MEMRT_POISON_FRESH);
+    ck_assert_uint_eq(ptr[109], MEMRT_POISON_FRESH);
+    ck_assert(!memrt__allocator_try_expand(&guard, ptr, 110, SIZE_MAX, 64));
+    ck_assert(!memrt__allocator_try_expand(&guard, ptr, 110, (size_t)1 << 40, 64));
+    ck_assert_uint_eq(memrt__allocator_good_size(&guard, SIZE_MAX, 64), SIZE_MAX);
+    memrt__allocator_free(&guard, ptr, 110, 64);
+    memrt__allocator_destroy(&guard);
+    child_expect_abort(grow_damaged_block, NULL, "try_expand of block at");
+}
+
 TEST(guard_over_invalid_table_is_refused_and_out_unchanged)
 {
     memrt_allocator_t bad = memrt__system_allocator, out = {.name = "untouched"};

@@ -480,7 +480,10 @@ static void release_freed_under_name(const memrt_api_t *checked)
 #define DYING ", inline, policy policy: the reference count must be at least 1, got 0"
 #define STRANGER ": no live buffer of memrt is at the address"
 
-#define MISUSE(act, message) {#act, act, message}
+#define MISUSE(act, message)                                                                       \
+    {                                                                                              \
+#act, act, message                                                                         \
+    }
 
 static const misuse_t misuses[] = {
     MISUSE(release_twice, DEAD),
@@ -593,6 +596,7 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(block_realloc, HELD, checked->block_realloc(owner, NULL, 1))                              \
     SLOT(block_realloc, KNOWN, checked->block_realloc(owner, checked->block_alloc(NULL, 1), 2))    \
     SLOT(block_free, KNOWN, checked->block_free(owner, checked->block_alloc(NULL, 1), 1))          \
+    SLOT(block_good_size, HELD, REQUIRE(checked->block_good_size(owner, 1) != 0))                  \
     SLOT(policy_acquire, HELD, checked->policy_acquire(owner))                                     \
     SLOT(policy_release, HELD, checked->policy_release(owner))                                     \
     SLOT(policy_name, KNOWN, REQUIRE(strcmp(checked->policy_name(owner), "policy") == 0))          \
@@ -820,8 +824,10 @@ typedef struct damage {
 } damage_t;
 
 #define DAMAGE(word, value, message)                                                               \
-    {#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), value,       \
-     message}
+    {                                                                                              \
+#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), value,    \
+            message                                                                                \
+    }
 #define OVERWRITTEN "the header was overwritten"
 
 static const damage_t damages[] = {

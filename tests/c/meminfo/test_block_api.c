@@ -3,9 +3,13 @@
 #include "support/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conformance/pattern.h"
+#include "runtime/alloc/guard/guard.h"
+#include "runtime/alloc/heap/heap.h"
+#include "runtime/event/block_event.h"
 #include "runtime/meminfo/tiny.h"
 #include "support/books.h"
 #include "support/child.h"
@@ -266,6 +270,18 @@ TEST_EACH(block_at_16_modulo_64_has_a_meminfo_and_copies, OFFSET_SIZES)
     api->policy_release(policy);
 }
 
+static void *external_malloc(size_t size, void *opaque)
+{
+    (void)opaque;
+    return malloc(size);
+}
+
+static void external_free(void *ptr, void *opaque)
+{
+    (void)opaque;
+    free(ptr);
+}
+
 static void free_offset_block_twice(void *context)
 {
     const size_t *size = context;
@@ -329,5 +345,234 @@ TEST(second_free_of_a_tiny_block_that_had_a_meminfo_aborts)
 {
     if (is_tiny_size(16)) {
         child_expect_abort(free_twice_with_meminfo, NULL, "block_free of 0x");
+    }
+}
+
+/* Growth in place. */
+
+static const size_t grown_sizes[] = {0, 1, 16, 40, 64, 100, 1000, 5000, 40000, 200000, 3000000};
+#define GROWN_SIZES (sizeof(grown_sizes) / sizeof(grown_sizes[0]))
+
+/// Return the only row of the live list with data at `data`.
+static memrt_live_t find_row(const void *data)
+{
+    memrt_live_t *list, found = {0};
+    size_t count, rows = 0;
+    ck_assert_int_eq(api->live(&list, &count), MEMRT_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].data == (uintptr_t)data) {
+            found = list[i];
+            rows++;
+        }
+    }
+    api->live_free(list);
+    ck_assert_uint_eq(rows, 1);
+    return found;
+}
+
+TEST_EACH(block_grows_to_its_usable_size_at_its_address, 2 * GROWN_SIZES)
+{
+    size_t size = grown_sizes[(size_t)index / 2];
+    int was = api->tracking(index % 2);
+    books_t before = books_now();
+    void *data = api->block_alloc(NULL, size);
+    pattern_write(data, size, 1);
+    size_t usable = api->block_usable_size(data);
+    uint64_t resizes = stats_of(NULL).realloc;
+    ck_assert_uint_ge(usable, size);
+    ck_assert_int_eq(api->block_try_expand(data, usable), MEMRT_OK);
+    ck_assert(pattern_holds(data, size, 1));
+    pattern_write(data, usable, 2);
+    ck_assert_uint_eq(api->block_usable_size(data), usable);
+    memrt_stats_t grown = stats_of(NULL);
+    ck_assert_uint_eq(grown.live, before.stats.live + usable);
+    ck_assert_uint_eq(grown.total, before.stats.total + usable);
+    ck_assert_uint_eq(grown.realloc, resizes + (usable > size));
+    if (index % 2) {
+        ck_assert_uint_eq(find_row(data).size, usable);
+    }
+    api->block_free(NULL, data, usable);
+    books_expect_no_leak(&before);
+    api->tracking(was);
+}
+
+TEST_EACH(block_of_good_size_has_no_room_left, 2 * GROWN_SIZES)
+{
+    size_t size = grown_sizes[(size_t)index / 2];
+    memrt_policy_t *policy = create_offset_policy(), *named = index % 2 ? policy : NULL;
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* creates the record of the thread */
+    size_t good = api->block_good_size(named, size);
+    ck_assert_uint_ge(good, size);
+    ck_assert_uint_eq(api->block_good_size(named, good), good);
+    void *data = api->block_alloc(named, good);
+    if (memrt__is_heap(memrt__default_allocator())) { /* malloc's rounding is not known before */
+        ck_assert_uint_eq(api->block_usable_size(data), good);
+    }
+    api->block_free(named, data, good);
+    ck_assert_uint_eq(api->block_good_size(named, SIZE_MAX), SIZE_MAX);
+    ck_assert_uint_ge(api->block_good_size(named, PTRDIFF_MAX - 1), PTRDIFF_MAX - 1);
+    api->policy_release(policy);
+}
+
+/// Expect a refused growth of a block of 100 bytes that changes nothing.
+static void expect_refused_growth(void *data, size_t size, memrt_status_t status)
+{
+    books_t before = books_now();
+    pattern_write(data, 100, 3);
+    ck_assert_int_eq(api->block_try_expand(data, size), status);
+    ck_assert(pattern_holds(data, 100, 3));
+    books_expect_unchanged(&before);
+    ck_assert_uint_eq(stats_of(NULL).failed, before.stats.failed);
+}
+
+TEST(growth_without_room_changes_and_counts_nothing)
+{
+    void *data = api->block_alloc(NULL, 100), *tiny = api->block_alloc(NULL, 10);
+    books_t before = books_now();
+    expect_refused_growth(data, SIZE_MAX, MEMRT_ENOMEM);
+    expect_refused_growth(data, (size_t)PTRDIFF_MAX - 4096, MEMRT_ENOMEM);
+    expect_refused_growth(data, api->block_usable_size(data) + 1, MEMRT_ENOMEM);
+    ck_assert_int_eq(api->block_try_expand(tiny, 5000), MEMRT_ENOMEM);
+    ck_assert_int_eq(api->block_try_expand(data, 99), MEMRT_OK);
+    ck_assert_int_eq(api->block_try_expand(tiny, 10), MEMRT_OK);
+    books_expect_unchanged(&before);
+    api->block_free(NULL, tiny, 0);
+    api->block_free(NULL, data, 0);
+}
+
+TEST_EACH(growth_of_a_shared_block_is_busy, 2)
+{
+    size_t size = index == 0 ? 100 : 10;
+    void *data = api->block_alloc(NULL, size);
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    books_t before = books_now();
+    ck_assert_int_eq(api->block_try_expand(data, size + 1), MEMRT_EBUSY);
+    ck_assert_uint_ge(api->block_usable_size(data), size);
+    ck_assert_uint_eq(api->refcount(mi), 2);
+    ck_assert_uint_eq(api->size(mi), size);
+    books_expect_unchanged(&before);
+    api->release(mi);
+    api->block_free(NULL, data, 0);
+}
+
+TEST(growth_of_memory_from_an_external_allocator_is_not_supported)
+{
+    memrt_external_allocator_t external = {external_malloc, NULL, external_free, NULL};
+    memrt_meminfo_t *mi = api->allocate_external(100, &external);
+    ck_assert_ptr_nonnull(mi);
+    expect_refused_growth(api->get_data(mi), 101, MEMRT_ENOTSUP);
+    ck_assert_uint_eq(api->block_usable_size(api->get_data(mi)), 100);
+    api->release(mi);
+}
+
+TEST(growth_in_place_respects_the_limit_of_the_policy)
+{
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    void *data = api->block_alloc(policy, 100);
+    size_t usable = api->block_usable_size(data);
+    ck_assert_uint_gt(usable, 101);
+    ck_assert_int_eq(api->limit_set(policy, NULL, 101), MEMRT_OK);
+    expect_refused_growth(data, usable, MEMRT_ENOMEM);
+    ck_assert_int_eq(api->block_try_expand(data, 101), MEMRT_OK);
+    api->block_free(policy, data, 0);
+    ck_assert_ptr_nonnull(data = api->block_alloc(policy, 101)); /* refused growth took nothing */
+    api->block_free(policy, data, 0);
+    api->policy_release(policy);
+}
+
+TEST(inline_meminfo_grows_in_place_and_keeps_names_and_serial_number)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .name = "grown"};
+    memrt_meminfo_t *mi;
+    memrt_holder_t row;
+    ck_assert_int_eq(api->meminfo_new(100, &options, &mi), MEMRT_OK);
+    void *data = api->get_data(mi);
+    ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_REFERENCE, "second"), MEMRT_OK);
+    api->release(mi);
+    memrt_live_t before = find_row(data);
+    ck_assert_int_eq(api->block_try_expand(data, 101), MEMRT_OK);
+    memrt_live_t after = find_row(data);
+    ck_assert_uint_eq(after.size, 101);
+    ck_assert_uint_eq(after.id, before.id);
+    ck_assert_str_eq(after.name, "grown");
+    ck_assert_uint_eq(api->holders(mi, &row, sizeof(row), 1), 1);
+    api->release_as(mi, MEMRT_HOLDER_REFERENCE, "second");
+}
+
+TEST(realloc_of_a_tracked_block_keeps_the_address_where_it_has_room)
+{
+    int was = api->tracking(1);
+    bool guarded = memrt__is_guard(&memrt__policy_default()->allocator);
+    void *data = api->block_alloc(NULL, 100);
+    uintptr_t address = (uintptr_t)data;
+    pattern_write(data, 100, 4);
+    memrt_live_t before = find_row(data);
+    data = api->block_realloc(NULL, data, api->block_usable_size(data));
+    ck_assert(pattern_holds(data, 100, 4));
+    ck_assert((address == (uintptr_t)data) != guarded);
+    ck_assert_uint_eq(find_row(data).id, before.id);
+    data = api->block_realloc(NULL, data, 5000);
+    ck_assert(pattern_holds(data, 100, 4));
+    ck_assert_uint_eq(find_row(data).size, 5000);
+    api->block_free(NULL, data, 0);
+    api->tracking(was);
+}
+
+enum { GROWTHS = 300 };
+
+/// Block of which one thread changes the size, while another thread acquires and releases it.
+typedef struct grown_block {
+    char *data;
+    size_t done; ///< atomic; not 0: the growth has ended
+} grown_block_t;
+
+static void grow_or_find(size_t index, void *context)
+{
+    grown_block_t *block = context;
+    for (size_t size = 100; index == 0 && size < 100 + GROWTHS; size++) {
+        memrt_status_t status = api->block_try_expand(block->data, size);
+        REQUIRE(status == MEMRT_OK || status == MEMRT_EBUSY || status == MEMRT_ENOMEM);
+        block->data[99] = 1;
+    }
+    if (index == 0) {
+        memrt__store_release(&block->done, 1);
+    }
+    while (memrt__load_acquire(&block->done) == 0) {
+        memrt_meminfo_t *mi = NULL;
+        if (api->find(block->data, &mi) == MEMRT_OK) {
+            REQUIRE(api->get_data(mi) == block->data);
+            api->release(mi);
+        }
+    }
+}
+
+TEST(growth_beside_threads_that_find_the_block)
+{
+    int was = api->tracking(1);
+    books_t before = books_now();
+    grown_block_t block = {.data = api->block_alloc(NULL, 100)};
+    crew_run(2, grow_or_find, &block);
+    api->block_free(NULL, block.data, 0);
+    books_expect_no_leak(&before);
+    api->tracking(was);
+}
+
+static void expand_after_free(void *context)
+{
+    const size_t *size = context;
+    void *data = api->block_alloc(NULL, *size);
+    api->block_free(NULL, data, *size);
+    (void)!api->block_try_expand(data, *size + 1);
+}
+
+TEST(growth_of_a_freed_block_aborts_with_a_message)
+{
+    size_t sizes[] = {10, 1000};
+    for (size_t i = 0; i < 2 && memrt__policy_default()->fast; i++) {
+        bool tiny = is_tiny_size(sizes[i]);
+        child_expect_abort(expand_after_free, &sizes[i],
+                           tiny ? "block_try_expand of 0x" : "must be at least 1, got 0");
     }
 }

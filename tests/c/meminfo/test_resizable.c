@@ -201,6 +201,31 @@ TEST(resize_of_shared_data_keeps_the_old_block)
     api->release(mi);
 }
 
+TEST(resizable_meminfo_grows_at_its_address_beside_other_references)
+{
+    books_t before = books_now();
+    memrt_meminfo_t *mi = create_resizable(100, NULL), *held;
+    void *data = api->get_data(mi);
+    pattern_write(data, 100, 6);
+    api->acquire(mi);
+    size_t usable = api->block_usable_size(data);
+    ck_assert_int_eq(api->resizable_try_expand(mi, usable), MEMRT_OK);
+    ck_assert_ptr_eq(api->get_data(mi), data);
+    ck_assert_uint_eq(api->size(mi), usable);
+    ck_assert_uint_eq(api->refcount(mi), 2);
+    ck_assert(pattern_holds(data, 100, 6));
+    ck_assert_int_eq(api->resizable_try_expand(mi, SIZE_MAX), MEMRT_ENOMEM);
+    ck_assert_uint_eq(api->size(mi), usable);
+    ck_assert_int_eq(api->block_meminfo(data, &held), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_try_expand(mi, usable + 1), MEMRT_EBUSY);
+    api->release(held);
+    api->resizable_free(mi, data);
+    ck_assert_int_eq(api->resizable_try_expand(mi, 1), MEMRT_ENOMEM);
+    api->release(mi);
+    api->release(mi);
+    books_expect_no_leak(&before);
+}
+
 enum { SHARED = 16 << 20, ROUNDS = 6 };
 
 /// A resizable MemInfo that one thread resizes while another thread lists live buffers.

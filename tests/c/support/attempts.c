@@ -157,6 +157,22 @@ static outcome_t try_realloc_in_place(ground_t *ground)
     return realloc_unshared_block(ground, &ground->block, 101, 2);
 }
 
+static outcome_t try_block_try_expand(ground_t *ground)
+{
+    memrt_status_t status = api->block_try_expand(ground->block, 101);
+    ck_assert(pattern_holds(ground->block, 100, 2));
+    return convert_status(status, api->block_usable_size(ground->block) >= 101);
+}
+
+static outcome_t try_resizable_try_expand(ground_t *ground)
+{
+    void *data = api->get_data(ground->resizable);
+    memrt_status_t status = api->resizable_try_expand(ground->resizable, 101);
+    ck_assert_ptr_eq(api->get_data(ground->resizable), data);
+    ck_assert_uint_eq(api->size(ground->resizable), status == MEMRT_OK ? 101 : 100);
+    return convert_status(status, pattern_holds(data, 100, 1));
+}
+
 static outcome_t try_realloc_of_shared(ground_t *ground)
 {
     void *copy = api->block_realloc(ground->policy, ground->shared_block, 2000000);
@@ -365,6 +381,8 @@ ALWAYS(abi_major, api->abi_major == MEMRT_ABI_MAJOR)
 ALWAYS(features, api->features < MEMRT_FEATURE_PROBES << 1)
 ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
+ALWAYS(block_usable_size, api->block_usable_size(ground->block) >= 100)
+ALWAYS(block_good_size, api->block_good_size(ground->policy, 100) >= 100)
 ALWAYS(refcount, api->refcount(ground->sharer) == 2)
 ALWAYS(size, api->size(ground->resizable) == 100)
 ALWAYS(dtor_info, api->dtor_info(ground->mi) == NULL)
@@ -910,10 +928,22 @@ static outcome_t try_trace_start(ground_t *ground)
     return convert_status(status, access(tape_path(), F_OK) != 0);
 }
 
-#define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
-#define MODEST(slot) {#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot}
-#define CREATOR(slot) {#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot}
-#define ANOTHER(name, need, attempt) {name, SIZE_MAX, need, attempt}
+#define PLAIN(slot)                                                                                \
+    {                                                                                              \
+#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot                                    \
+    }
+#define MODEST(slot)                                                                               \
+    {                                                                                              \
+#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot                                  \
+    }
+#define CREATOR(slot)                                                                              \
+    {                                                                                              \
+#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot                                     \
+    }
+#define ANOTHER(name, need, attempt)                                                               \
+    {                                                                                              \
+        name, SIZE_MAX, need, attempt                                                              \
+    }
 
 /* clang-format off */
 const slot_t slots[] = {
@@ -959,6 +989,8 @@ const slot_t slots[] = {
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
+    CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
+    CREATOR(resizable_try_expand),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

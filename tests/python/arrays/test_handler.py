@@ -441,3 +441,21 @@ def test_importing_memrt_leaves_numpy_unchanged(run_python):
         "assert memrt.stats().alloc == 0\n",
         flags=("-W", "ignore::DeprecationWarning"),
     )
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_resize_copies_only_where_the_array_has_no_room(tracked):
+    tracking = memrt.debug.tracking() if tracked else contextlib.nullcontext()
+    with tracking, memrt.Policy(name="growing") as policy:
+        array = np.ones(1000, np.uint8)
+        addresses = [array.ctypes.data]
+        before = policy.stats()
+        for size in range(1001, 4001):
+            array.resize(size, refcheck=False)
+            addresses.append(array.ctypes.data)
+        after = policy.stats()
+    moves = sum(a != b for a, b in zip(addresses, addresses[1:]))
+    assert array[:1000].all() and not array[1000:].any()
+    assert after.live == before.live + 3000
+    assert after.realloc == before.realloc + 3000
+    assert moves <= 20  # size classes from 1000 to 4000 bytes

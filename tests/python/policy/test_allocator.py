@@ -1,5 +1,6 @@
 """Allocators that users bring to a policy: Python callables, C functions, tables and libraries."""
 
+import contextlib
 import ctypes
 import gc
 import mmap
@@ -467,7 +468,7 @@ ARENA = """
 #include <stdlib.h>
 #include <memrt/allocator.h>
 
-static long calls[3];
+static long calls[4];
 long count(int which) { return calls[which]; }
 
 void *arena_alloc(void *ctx, size_t size, size_t align)
@@ -522,6 +523,31 @@ const memrt_allocator_t full = {
     .alloc = arena_alloc, .alloc_zeroed = arena_zeroed, .realloc = arena_realloc,
     .free = arena_free, .release_unused = arena_release, .usage = arena_usage,
     .destroy = arena_destroy,
+};
+static int arena_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)ctx, (void)ptr, (void)old_size, (void)align;
+    __atomic_fetch_add(&calls[3], 1, __ATOMIC_RELAXED);
+    return new_size <= 5000;
+}
+static size_t arena_usable(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ctx, (void)ptr, (void)align;
+    return size + 3;
+}
+static size_t arena_good(void *ctx, size_t size, size_t align)
+{
+    (void)ctx, (void)align;
+    return size + 7;
+}
+static void *arena_alloc_5000(void *ctx, size_t size, size_t align)
+{
+    return arena_alloc(ctx, size < 5000 ? 5000 : size, align);
+}
+const memrt_allocator_t growing = {
+    .struct_size = sizeof(memrt_allocator_t), .version = MEMRT_ALLOCATOR_VERSION,
+    .name = "growing", .alloc = arena_alloc_5000, .free = arena_free,
+    .try_expand = arena_expand, .usable_size = arena_usable, .good_size = arena_good,
 };
 const memrt_allocator_t old = {.struct_size = sizeof(memrt_allocator_t), .version = 7};
 const memrt_allocator_t cut = {.struct_size = 8, .version = MEMRT_ALLOCATOR_VERSION};
@@ -618,6 +644,35 @@ def test_each_form_of_c_allocators_serves_a_policy(form, arena_library):
     assert change[0] == change[1] > 0
 
 
+@pytest.mark.parametrize("tracked", [False, True])
+def test_array_grows_in_place_where_the_table_allows(tracked, arena_library):
+    with memrt.debug.tracking() if tracked else contextlib.nullcontext():
+        with memrt.Policy(allocator=f"{arena_library._name}:growing") as policy:
+            array = np.ones(1000, np.uint8)
+            address, allocations = array.ctypes.data, arena_library.count(0)
+            array.resize(4000, refcheck=False)
+            assert array.ctypes.data == address
+            assert arena_library.count(0) == allocations
+            assert arena_library.count(3) > 0
+            assert policy.stats().live == 4000
+            array.resize(6000, refcheck=False)
+            assert array[:1000].all() and not array[1000:].any()
+            assert arena_library.count(0) == allocations + 1
+
+
+def test_capsule_passes_sizes_of_growth_to_the_table(arena_library):
+    table = table_address(arena_library, "growing")
+    capsule = _memrt.allocator_of_table(table, arena_library)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    words = (ctypes.c_size_t * 14).from_address(pointer(capsule, b"memrt.allocator"))
+    size, void = ctypes.c_size_t, ctypes.c_void_p
+    usable = ctypes.CFUNCTYPE(size, void, void, size, size)(words[12])
+    good = ctypes.CFUNCTYPE(size, void, size, size)(words[13])
+    assert usable(words[3], 4096, 100, 64) == 103
+    assert good(words[3], 100, 64) == 107
+
+
 def test_table_is_destroyed_once_after_its_last_block(arena_library):
     destroyed = arena_library.count(2)
     policy = memrt.Policy(allocator=f"{arena_library._name}:full")
@@ -633,7 +688,7 @@ def test_table_is_destroyed_once_after_its_last_block(arena_library):
 def test_policy_holds_the_objects_of_a_c_allocator(arena_library):
     class Provider:
         def __init__(self):
-            table = bytes((ctypes.c_char * 88).in_dll(arena_library, "memrt_allocator").raw)
+            table = bytes((ctypes.c_char * 112).in_dll(arena_library, "memrt_allocator").raw)
             self.table = ctypes.create_string_buffer(table)
 
     provider = Provider()

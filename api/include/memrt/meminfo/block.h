@@ -53,6 +53,23 @@ typedef memrt_status_t (*memrt_block_meminfo_fn)(void *data, memrt_meminfo_t **o
 /// Failure: MEMRT_ENOENT: no such MemInfo is known.
 typedef memrt_status_t (*memrt_find_fn)(const void *data, memrt_meminfo_t **out);
 
+/// Grow a block at its address: no byte moves, and `data` stays valid. `data` may also be the first
+/// byte of a MemInfo with inline data. A size that is not larger changes nothing.
+///
+/// The new bytes are undefined. Statistics and limits count the growth as that of a resize, and a
+/// refused growth as nothing. For the data of a resizable MemInfo, call resizable_try_expand.
+/// Failure: MEMRT_EBUSY: other references exist; MEMRT_ENOMEM: no room after the block, or a limit
+///          is reached; MEMRT_ENOTSUP: the block is from an external allocator. Nothing changed.
+typedef memrt_status_t (*memrt_block_try_expand_fn)(void *data, size_t size);
+
+/// Return the bytes to which block_try_expand grows a block without further memory, at least its
+/// size. A program must not write to the bytes before the growth.
+typedef size_t (*memrt_block_usable_size_fn)(const void *data);
+
+/// Return the largest size of a block with the memory of a request for `size` bytes, at least
+/// `size`. A block of this size wastes no memory. `policy` NULL: the default policy.
+typedef size_t (*memrt_block_good_size_fn)(const memrt_policy_t *policy, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

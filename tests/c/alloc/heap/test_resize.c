@@ -11,6 +11,7 @@
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "support/books.h"
 #include "support/crew.h"
+#include "support/kernel.h"
 
 #define SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
 
@@ -138,6 +139,38 @@ TEST(large_block_grows_and_shrinks_at_one_address)
     memrt__allocator_free(heap, block, size, 64);
     memrt__allocator_release_unused(heap);
     ck_assert_uint_eq(memrt__page_heap_used(), used);
+}
+
+TEST(aligned_block_grows_and_shrinks_at_one_address)
+{
+    empty_caches();
+    size_t size = (size_t)200 << 10, align = 4096;
+    unsigned char *block = memrt__allocator_alloc(heap, size, align, false);
+    pattern_write(block, size, 7);
+    ck_assert_ptr_eq(memrt__allocator_realloc(heap, block, size, 2 * size, align), block);
+    ck_assert(memrt__allocator_try_expand(heap, block, 2 * size, 3 * size, align));
+    memset(block + size, 1, 2 * size);
+    ck_assert_ptr_eq(memrt__allocator_realloc(heap, block, 3 * size, size, align), block);
+    ck_assert(pattern_holds(block, size, 7));
+    memrt__allocator_free(heap, block, size, align);
+}
+
+TEST(large_block_grows_in_place_within_its_mapping)
+{
+    size_t size = 3000000;
+    char *block = memrt__allocator_alloc(heap, size, 64, false);
+    size_t usable = memrt__allocator_usable_size(heap, block, size, 64);
+    ck_assert_uint_gt(usable, size);
+    kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
+    ck_assert(memrt__allocator_try_expand(heap, block, size, usable, 64));
+    ck_assert(!memrt__allocator_try_expand(heap, block, usable, usable + 1, 64));
+    kernel_obey();
+    block[usable - 1] = 1;
+    ck_assert(!memrt__allocator_try_expand(heap, block, usable, SIZE_MAX, 64));
+    char *medium = memrt__allocator_alloc(heap, 100000, 64, false);
+    ck_assert(!memrt__allocator_try_expand(heap, medium, 100000, size, 64));
+    memrt__allocator_free(heap, medium, 100000, 64);
+    memrt__allocator_free(heap, block, usable, 64);
 }
 
 TEST(large_block_moves_if_the_units_after_it_are_in_use)
