@@ -129,6 +129,12 @@ memrt_status_t memrt__checked_buffer_read(const memrt_meminfo_t *mi, size_t row_
     return memrt__plain_table.buffer_read(mi, row_size, out);
 }
 
+memrt_status_t memrt__checked_weak_new(memrt_meminfo_t *mi, memrt_weak_t *out)
+{
+    memrt__verify_held_meminfo("weak_new", mi);
+    return memrt__plain_table.weak_new(mi, out);
+}
+
 memrt_status_t memrt__checked_acquire_as(memrt_meminfo_t *mi, memrt_holder_kind_t kind,
                                          const char *name)
 {

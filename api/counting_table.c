@@ -63,6 +63,15 @@ static memrt_status_t count_find(const void *data, memrt_meminfo_t **out)
     return count_returned(counted->find(data, out), out);
 }
 
+static memrt_meminfo_t *count_weak_acquire(const memrt_weak_t *weak)
+{
+    memrt_meminfo_t *mi = counted->weak_acquire(weak);
+    if (mi != NULL) {
+        memrt__reference_counts_acquired(mi);
+    }
+    return mi;
+}
+
 static memrt_status_t count_acquire_as(memrt_meminfo_t *mi, memrt_holder_kind_t kind,
                                        const char *name)
 {
@@ -94,6 +103,7 @@ static void copy_table(void)
     counting_table.acquire_as = count_acquire_as;
     counting_table.block_meminfo = count_block_meminfo;
     counting_table.find = count_find;
+    counting_table.weak_acquire = count_weak_acquire;
     counting_table.release = count_release;
     counting_table.release_as = count_release_as;
 }

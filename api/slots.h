@@ -25,6 +25,7 @@
 #include "runtime/meminfo/named.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/meminfo/resizable.h"
+#include "runtime/meminfo/weak.h"
 #include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/os/latency.h"
@@ -196,7 +197,9 @@
     CHECKED(block_try_expand, memrt__block_api_try_expand)                                         \
     CHECKED(block_usable_size, memrt__block_api_usable_size)                                       \
     CHECKED(block_good_size, memrt__block_good_size)                                               \
-    CHECKED(resizable_try_expand, memrt__resizable_try_expand)
+    CHECKED(resizable_try_expand, memrt__resizable_try_expand)                                     \
+    CHECKED(weak_new, memrt__weak_new)                                                             \
+    PLAIN(weak_acquire, memrt__weak_acquire)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -44,6 +44,15 @@ void memrt__live_observe(const memrt__block_event_t *event)
     }
 }
 
+uint64_t memrt__block_list(memrt_meminfo_t *mi)
+{
+    uint64_t id = memrt__live_ensure((uintptr_t)mi);
+    if (id != 0) {
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
+    }
+    return id;
+}
+
 bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name)
 {
     if (name == NULL && !memrt__block_is_listed(mi)) {

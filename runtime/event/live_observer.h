@@ -16,6 +16,10 @@ bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t s
 /// False: out of memory, nothing changed.
 bool memrt__live_admit_moved(const memrt_meminfo_t *moved);
 
+/// Add a block to the live set unless it is listed, and return its serial number. The caller holds
+/// a reference, so that the last release sees the flag. 0: out of memory, nothing changed.
+uint64_t memrt__block_list(memrt_meminfo_t *mi);
+
 /// Set the name of a block and add the block to the live set if it is not listed. NULL removes the
 /// name. False: out of memory, nothing changed.
 bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name);

@@ -215,6 +215,16 @@ static memrt__live_entry_t *find_or_add_entry(partition_t *partition, uintptr_t 
     return entry;
 }
 
+uint64_t memrt__live_ensure(uintptr_t key)
+{
+    partition_t *partition = lock_partition(get_partition_index(key));
+    const memrt__live_entry_t *entry =
+        memrt__fault_is_due() ? NULL : find_or_add_entry(partition, key);
+    uint64_t id = entry == NULL ? 0 : entry->id;
+    unlock_partition(get_partition_index(key));
+    return id;
+}
+
 bool memrt__live_set_name(uintptr_t key, const char *name)
 {
     MEMRT__KEEP_ERRNO;

@@ -50,6 +50,10 @@ bool memrt__live_find_removed_within(uintptr_t start, size_t size, memrt__live_r
 /// in the set, and both stay in the set. The caller then removes `from`, which has no valid data.
 void memrt__live_move(uintptr_t from, uintptr_t to);
 
+/// Add a key, allocated now, unless the key is in the set. Returns the serial number of the key.
+/// Failure: returns 0 when out of memory; nothing has changed.
+uint64_t memrt__live_ensure(uintptr_t key);
+
 /// Name a key, and add the key if it is not in the set. A NULL name removes the name. Failure:
 /// returns false when out of memory; nothing has changed.
 bool memrt__live_set_name(uintptr_t key, const char *name);

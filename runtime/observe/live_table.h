@@ -23,7 +23,8 @@ typedef struct memrt__live_entry {
     char *name;         ///< owned; NULL for none
     uint32_t thread;    ///< operating system's id of the allocating thread
     uint32_t site;      ///< number of the allocation site; 0: unknown
-    double weight;      ///< sampling weight; 0: the key is listed only because of a name
+    double weight;      ///< sampling weight; 0: the key is listed only because of a name or a
+                        ///< weak handle
 } memrt__live_entry_t;
 
 typedef struct memrt__live_table {

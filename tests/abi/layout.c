@@ -128,6 +128,9 @@ AT(memrt_failure_plan_t, nth, 8);
 AT(memrt_failure_plan_t, every, 16);
 AT(memrt_failure_plan_t, this_thread_only, 24);
 
+SIZE(memrt_weak_t, 16);
+AT(memrt_weak_t, id, 8);
+
 SIZE(memrt_option_t, 48);
 AT(memrt_option_t, value, 8);
 AT(memrt_option_t, help, 40);
@@ -440,6 +443,8 @@ SLOT(block_try_expand, 147);
 SLOT(block_usable_size, 148);
 SLOT(block_good_size, 149);
 SLOT(resizable_try_expand, 150);
+SLOT(weak_new, 151);
+SLOT(weak_acquire, 152);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

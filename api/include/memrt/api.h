@@ -206,6 +206,8 @@ typedef struct memrt_api {
     memrt_block_usable_size_fn block_usable_size;
     memrt_block_good_size_fn block_good_size;
     memrt_resizable_try_expand_fn resizable_try_expand MEMRT_MUST_CHECK;
+    memrt_weak_new_fn weak_new MEMRT_MUST_CHECK;
+    memrt_weak_acquire_fn weak_acquire;
 } memrt_api_t;
 
 #ifdef __cplusplus

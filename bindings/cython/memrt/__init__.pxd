@@ -395,6 +395,15 @@ cdef extern from "memrt/import.h":
 
     ctypedef void (*memrt_resizable_free_fn)(memrt_meminfo_t *mi, void *data) noexcept nogil
 
+    ctypedef struct memrt_weak_t:
+        uintptr_t meminfo
+        uint64_t id
+
+    ctypedef memrt_status_t (*memrt_weak_new_fn)(memrt_meminfo_t *mi,
+        memrt_weak_t *out) noexcept nogil
+
+    ctypedef memrt_meminfo_t *(*memrt_weak_acquire_fn)(const memrt_weak_t *weak) noexcept nogil
+
     ctypedef struct memrt_stats_t:
         size_t struct_size
         uint64_t alloc
@@ -980,6 +989,8 @@ cdef extern from "memrt/import.h":
         memrt_block_usable_size_fn block_usable_size
         memrt_block_good_size_fn block_good_size
         memrt_resizable_try_expand_fn resizable_try_expand
+        memrt_weak_new_fn weak_new
+        memrt_weak_acquire_fn weak_acquire
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

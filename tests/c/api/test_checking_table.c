@@ -151,6 +151,38 @@ ASK_THE_DEAD(readonly)
 ASK_THE_DEAD(external_allocator)
 ASK_THE_DEAD(policy_of)
 
+static void weak_new_of_freed(const memrt_api_t *checked)
+{
+    memrt_weak_t weak;
+    (void)!checked->weak_new(create_freed_meminfo(checked), &weak);
+}
+
+static void expand_freed_block(const memrt_api_t *checked)
+{
+    void *data = checked->block_alloc(NULL, 100);
+    checked->block_free(NULL, data, 100);
+    (void)!checked->block_try_expand(data, 101);
+}
+
+static void get_usable_size_of_freed_block(const memrt_api_t *checked)
+{
+    void *data = checked->block_alloc(NULL, 100);
+    checked->block_free(NULL, data, 100);
+    checked->block_usable_size(data);
+}
+
+static void expand_inline_as_resizable(const memrt_api_t *checked)
+{
+    (void)!checked->resizable_try_expand(create_named_meminfo(checked, 10), 11);
+}
+
+static void expand_after_overrun(const memrt_api_t *checked)
+{
+    char *data = checked->block_alloc(create_redzone_policy(checked), 100);
+    data[100] = 1;
+    (void)!checked->block_try_expand(data, 101);
+}
+
 static void call_dtor_while_held(const memrt_api_t *checked)
 {
     checked->call_dtor(create_named_meminfo(checked, 10));
@@ -514,6 +546,11 @@ static const misuse_t misuses[] = {
     MISUSE(overwrite_unnamed_header, ": the header was overwritten"),
     MISUSE(acquire_last_of_many_freed, DEAD),
     MISUSE(write_far_before_freed_block, "a write 65 to "),
+    MISUSE(weak_new_of_freed, DEAD),
+    MISUSE(expand_freed_block, "memrt: block_try_expand of "),
+    MISUSE(get_usable_size_of_freed_block, "memrt: block_usable_size of "),
+    MISUSE(expand_inline_as_resizable, ": the MemInfo must be resizable"),
+    MISUSE(expand_after_overrun, "a write 1 bytes past the end of the block was found"),
     MISUSE(resize_adopted, ": the MemInfo must be resizable"),
     MISUSE(write_after_the_last_release, " (\"victim\", 10 bytes at 0x"),
     MISUSE(write_after_the_last_release, ": a write to byte 67 after the free was found"),
@@ -880,7 +917,8 @@ static void use_correctly(void *context)
     REQUIRE(checked->meminfo_new(100, &options, &mi) == MEMRT_OK);
     REQUIRE(checked->resizable_new(100, &options, &resizable) == MEMRT_OK);
     REQUIRE(checked->meminfo_adopt(foreign, 8, &options, &adopted) == MEMRT_OK);
-    checked->acquire(mi);
+    memrt_weak_t weak;
+    REQUIRE(checked->weak_new(mi, &weak) == MEMRT_OK && checked->weak_acquire(&weak) == mi);
     REQUIRE(checked->try_acquire(mi) && checked->refcount(mi) == 3 && checked->size(mi) == 100);
     REQUIRE(checked->find(checked->get_data(mi), &found) == MEMRT_OK && found == mi);
     REQUIRE(checked->set_name(mi, "right") == MEMRT_OK);
@@ -907,6 +945,9 @@ static void use_correctly(void *context)
     REQUIRE(checked->resizable_alloc(resizable, 50) != NULL);
     checked->resizable_free(resizable, old);
     REQUIRE(checked->resizable_realloc(resizable, 3000000) != NULL);
+    size_t usable = checked->block_usable_size(checked->get_data(resizable));
+    REQUIRE(checked->resizable_try_expand(resizable, usable) == MEMRT_OK);
+    REQUIRE(checked->block_try_expand(checked->get_data(resizable), usable) == MEMRT_OK);
     checked->observe(resizable);
     struct ArrowArray array;
     REQUIRE(checked->arrow_export(adopted, &no_elements, NULL, &array, NULL) == MEMRT_OK);

@@ -79,13 +79,18 @@ static void count_operations(void *context)
     REQUIRE(counting->try_acquire(mi));
     REQUIRE(counting->acquire_as(mi, MEMRT_HOLDER_REFERENCE, "test") == MEMRT_OK);
     expect_change(&own, policy, 3, 0);
+    memrt_weak_t weak;
+    REQUIRE(counting->weak_new(mi, &weak) == MEMRT_OK && counting->weak_acquire(&weak) == mi);
+    expect_change(&own, policy, 4, 0);
     counting->release_as(mi, MEMRT_HOLDER_REFERENCE, "test");
+    counting->release(mi);
     counting->release(mi);
     counting->release(mi);
     REQUIRE(counting->refcount(mi) == 1);
     counting->release(mi);
-    expect_change(&own, policy, 3, 4);
-    expect_change(&process, NULL, 3, 4);
+    REQUIRE(counting->weak_acquire(&weak) == NULL);
+    expect_change(&own, policy, 4, 5);
+    expect_change(&process, NULL, 4, 5);
     counting->policy_release(policy);
 }
 

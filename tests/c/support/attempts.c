@@ -173,6 +173,13 @@ static outcome_t try_resizable_try_expand(ground_t *ground)
     return convert_status(status, pattern_holds(data, 100, 1));
 }
 
+static outcome_t try_weak_new(ground_t *ground)
+{
+    memrt_weak_t weak = {0};
+    memrt_status_t status = api->weak_new(ground->mi, &weak);
+    return convert_status(status, weak.id == 0);
+}
+
 static outcome_t try_realloc_of_shared(ground_t *ground)
 {
     void *copy = api->block_realloc(ground->policy, ground->shared_block, 2000000);
@@ -381,6 +388,7 @@ ALWAYS(abi_major, api->abi_major == MEMRT_ABI_MAJOR)
 ALWAYS(features, api->features < MEMRT_FEATURE_PROBES << 1)
 ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
+ALWAYS(weak_acquire, api->weak_acquire(&(memrt_weak_t){0}) == NULL)
 ALWAYS(block_usable_size, api->block_usable_size(ground->block) >= 100)
 ALWAYS(block_good_size, api->block_good_size(ground->policy, 100) >= 100)
 ALWAYS(refcount, api->refcount(ground->sharer) == 2)
@@ -990,7 +998,7 @@ const slot_t slots[] = {
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
-    CREATOR(resizable_try_expand),
+    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -48,7 +48,8 @@ static memrt_meminfo_t block; /* the data is separate, in `data` */
 static size_t data[2];
 static unsigned destroyed, frees;
 
-/* A live set with room for one key. */
+/* A live set with room for one key, whose serial number is fixed. */
+#define LIVE_ID 1u
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static uintptr_t live;
 
@@ -87,7 +88,7 @@ bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)
 {
     (void)key;
     pthread_mutex_lock(&live_lock);
-    memrt__live_entry_t entry = {.key = live};
+    memrt__live_entry_t entry = {.key = live, .id = LIVE_ID};
     if (live != 0) {
         visit(&entry, context);
     }

@@ -8,5 +8,6 @@
 #include <memrt/meminfo/exchange.h>
 #include <memrt/meminfo/holder.h>
 #include <memrt/meminfo/resizable.h>
+#include <memrt/meminfo/weak.h>
 
 #endif
