@@ -2,6 +2,7 @@
 
 #include "support/suite.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "runtime/base/atomics.h"
@@ -138,6 +139,8 @@ enum { ROUNDS = 2000, DEAD = -1, UPGRADERS = 3 };
 typedef struct race {
     memrt_weak_t handles[ROUNDS];
     size_t published; ///< number of handles; release, partner: the acquire load of upgraders
+    size_t upgraded;  ///< `published` at the last upgrade that got a reference; relaxed
+    size_t done;      ///< not 0: all buffers were released; relaxed
     size_t ended;     ///< number of destructor calls; relaxed
 } race_t;
 
@@ -158,23 +161,27 @@ static void publish_and_release(race_t *race)
         *(size_t *)api->get_data(mi) = round;
         REQUIRE(api->weak_new(mi, &race->handles[round]) == MEMRT_OK);
         memrt__store_release(&race->published, round + 1);
+        while (memrt__load_relaxed(&race->upgraded) != round + 1) {
+            sched_yield(); /* so that other threads upgrade at the time of the release */
+        }
         api->release(mi);
     }
+    memrt__store_relaxed(&race->done, 1);
 }
 
 /// Upgrade the newest handle. The buffer of the handle has the number of the handle, unless the
 /// upgrade got a freed buffer or a later one.
 static void upgrade_newest(race_t *race)
 {
-    size_t published = memrt__load_acquire(&race->published);
-    while (published != ROUNDS) {
+    while (memrt__load_relaxed(&race->done) == 0) {
+        size_t published = memrt__load_acquire(&race->published);
         memrt_meminfo_t *mi =
             published == 0 ? NULL : api->weak_acquire(&race->handles[published - 1]);
         if (mi != NULL) {
             REQUIRE(*(size_t *)api->get_data(mi) == published - 1);
+            memrt__store_relaxed(&race->upgraded, published);
             api->release(mi);
         }
-        published = memrt__load_acquire(&race->published);
     }
 }
 
