@@ -150,11 +150,17 @@ static size_t mapped_usable_size(void *ctx, const void *ptr, size_t size, size_t
 
 #define ALLOCATOR(context)                                                                         \
     {                                                                                              \
-        .struct_size = sizeof(memrt_allocator_t), .version = MEMRT_ALLOCATOR_VERSION,              \
-        .name = "mapped", .ctx = (context), .alloc = mapped_alloc,                                 \
+        .struct_size = sizeof(memrt_allocator_t),                                                  \
+        .version = MEMRT_ALLOCATOR_VERSION,                                                        \
+        .name = "mapped",                                                                          \
+        .ctx = (context),                                                                          \
+        .alloc = mapped_alloc,                                                                     \
         .alloc_zeroed = mapped_alloc, /* fresh pages are zero */                                   \
-            .realloc = mapped_realloc, .free = mapped_free, .try_expand = mapped_try_expand,       \
-        .usable_size = mapped_usable_size, .good_size = mapped_good_size,                          \
+        .realloc = mapped_realloc,                                                                 \
+        .free = mapped_free,                                                                       \
+        .try_expand = mapped_try_expand,                                                           \
+        .usable_size = mapped_usable_size,                                                         \
+        .good_size = mapped_good_size,                                                             \
     }
 
 const memrt_allocator_t memrt__mapped_allocator = ALLOCATOR(NULL);

@@ -34,6 +34,8 @@ void clause_realloc_contents(trial_t *trial);
 void clause_realloc_alignment(trial_t *trial);
 void clause_realloc_same_size(trial_t *trial);
 void clause_realloc_refusal(trial_t *trial);
+
+/// growth.c
 void clause_try_expand(trial_t *trial);
 void clause_usable_size(trial_t *trial);
 void clause_good_size(trial_t *trial);

@@ -52,7 +52,7 @@ static void *counting_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     return moved;
 }
 
-/// A block that does not grow in place is no refusal: the caller allocates or resizes next.
+/// Growth without room does not count as a refusal: the caller allocates or resizes next.
 static int counting_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     memrt_adaptor_counts_t *counts = get_counts(ctx);

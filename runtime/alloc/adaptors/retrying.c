@@ -37,7 +37,7 @@ static void *retrying_realloc(void *ctx, void *ptr, size_t old_size, size_t new_
     return moved;
 }
 
-/// A block that does not grow in place is no refusal, so the request is not repeated.
+/// Growth without room is not repeated, because the caller allocates or resizes next.
 static int retrying_try_expand(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     return memrt__allocator_try_expand(&((memrt__adaptor_t *)ctx)->upstream, ptr, old_size,

@@ -482,7 +482,7 @@ TEST(growth_in_place_respects_the_limit_of_the_policy)
     api->policy_release(policy);
 }
 
-TEST(inline_meminfo_grows_in_place_and_keeps_names_and_serial_number)
+TEST(inline_meminfo_that_grows_keeps_names_and_serial_number)
 {
     memrt_new_options_t options = {.struct_size = sizeof(options), .name = "grown"};
     memrt_meminfo_t *mi;
@@ -501,7 +501,7 @@ TEST(inline_meminfo_grows_in_place_and_keeps_names_and_serial_number)
     api->release_as(mi, MEMRT_HOLDER_REFERENCE, "second");
 }
 
-TEST(realloc_of_a_tracked_block_keeps_the_address_where_it_has_room)
+TEST(realloc_of_a_tracked_block_with_room_keeps_the_address)
 {
     int was = api->tracking(1);
     bool guarded = memrt__is_guard(&memrt__policy_default()->allocator);

@@ -201,7 +201,7 @@ TEST(resize_of_shared_data_keeps_the_old_block)
     api->release(mi);
 }
 
-TEST(resizable_meminfo_grows_at_its_address_beside_other_references)
+TEST(shared_resizable_meminfo_grows_at_its_address)
 {
     books_t before = books_now();
     memrt_meminfo_t *mi = create_resizable(100, NULL), *held;

@@ -18,7 +18,7 @@ static memrt_weak_t create_handle(memrt_meminfo_t *mi)
     return weak;
 }
 
-/// Expect an upgrade to `mi` with `count` references, the new one included.
+/// Expect an upgrade to `mi` with `count` references, including the new reference.
 static void expect_upgrade(const memrt_weak_t *weak, memrt_meminfo_t *mi, size_t count)
 {
     ck_assert_ptr_eq(api->weak_acquire(weak), mi);
@@ -135,7 +135,7 @@ TEST(handle_is_valid_in_a_forked_child)
 
 enum { ROUNDS = 2000, DEAD = -1, UPGRADERS = 3 };
 
-/// Handles of one thread that allocates and releases buffers, for threads that upgrade them.
+/// Handles of one thread, which allocates and releases buffers, for threads with upgrades.
 typedef struct race {
     memrt_weak_t handles[ROUNDS];
     size_t published; ///< number of handles; release, partner: the acquire load of upgraders
@@ -144,7 +144,7 @@ typedef struct race {
     size_t ended;     ///< number of destructor calls; relaxed
 } race_t;
 
-/// Overwrite the data. A thread that upgraded too late reads the data at the same time.
+/// Overwrite the data. A thread with a wrong upgrade reads the data at the same time.
 static void end_data(void *data, size_t size, void *info)
 {
     memset(data, DEAD, size);

@@ -936,22 +936,10 @@ static outcome_t try_trace_start(ground_t *ground)
     return convert_status(status, access(tape_path(), F_OK) != 0);
 }
 
-#define PLAIN(slot)                                                                                \
-    {                                                                                              \
-#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot                                    \
-    }
-#define MODEST(slot)                                                                               \
-    {                                                                                              \
-#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot                                  \
-    }
-#define CREATOR(slot)                                                                              \
-    {                                                                                              \
-#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot                                     \
-    }
-#define ANOTHER(name, need, attempt)                                                               \
-    {                                                                                              \
-        name, SIZE_MAX, need, attempt                                                              \
-    }
+#define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
+#define MODEST(slot) {#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot}
+#define CREATOR(slot) {#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot}
+#define ANOTHER(name, need, attempt) {name, SIZE_MAX, need, attempt}
 
 /* clang-format off */
 const slot_t slots[] = {

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import itertools
 import sys
 import threading
 
@@ -454,8 +455,9 @@ def test_resize_copies_only_where_the_array_has_no_room(tracked):
             array.resize(size, refcheck=False)
             addresses.append(array.ctypes.data)
         after = policy.stats()
-    moves = sum(a != b for a, b in zip(addresses, addresses[1:]))
-    assert array[:1000].all() and not array[1000:].any()
+    moves = sum(a != b for a, b in itertools.pairwise(addresses))
+    assert array[:1000].all()
+    assert not array[1000:].any()
     assert after.live == before.live + 3000
     assert after.realloc == before.realloc + 3000
     assert moves <= 20  # size classes from 1000 to 4000 bytes

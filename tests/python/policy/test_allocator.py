@@ -646,18 +646,19 @@ def test_each_form_of_c_allocators_serves_a_policy(form, arena_library):
 
 @pytest.mark.parametrize("tracked", [False, True])
 def test_array_grows_in_place_where_the_table_allows(tracked, arena_library):
-    with memrt.debug.tracking() if tracked else contextlib.nullcontext():
-        with memrt.Policy(allocator=f"{arena_library._name}:growing") as policy:
-            array = np.ones(1000, np.uint8)
-            address, allocations = array.ctypes.data, arena_library.count(0)
-            array.resize(4000, refcheck=False)
-            assert array.ctypes.data == address
-            assert arena_library.count(0) == allocations
-            assert arena_library.count(3) > 0
-            assert policy.stats().live == 4000
-            array.resize(6000, refcheck=False)
-            assert arena_library.count(0) == allocations + 1
-    assert array[:1000].all() and not array[1000:].any()
+    tracking = memrt.debug.tracking() if tracked else contextlib.nullcontext()
+    with tracking, memrt.Policy(allocator=f"{arena_library._name}:growing") as policy:
+        array = np.ones(1000, np.uint8)
+        address, allocations = array.ctypes.data, arena_library.count(0)
+        array.resize(4000, refcheck=False)
+        assert array.ctypes.data == address
+        assert arena_library.count(0) == allocations
+        assert arena_library.count(3) > 0
+        assert policy.stats().live == 4000
+        array.resize(6000, refcheck=False)
+        assert arena_library.count(0) == allocations + 1
+    assert array[:1000].all()
+    assert not array[1000:].any()
 
 
 def test_capsule_passes_sizes_of_growth_to_the_table(arena_library):
