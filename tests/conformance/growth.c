@@ -47,7 +47,7 @@ void clause_try_expand(trial_t *trial)
     for (size_t s = 0; s < COUNT_OF(sizes) && trial_goes_on(trial); s++) {
         for (size_t a = 0; a < COUNT_OF(aligns) && trial_goes_on(trial); a++) {
             expect_room(trial, sizes[s], sizes[s] + 1, aligns[a]);
-            expect_room(trial, sizes[s], 2 * sizes[s], aligns[a]);
+            expect_room(trial, sizes[s], 3 * sizes[s], aligns[a]);
         }
     }
 }
