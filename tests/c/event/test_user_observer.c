@@ -82,8 +82,9 @@ TEST(observer_sees_resize_before_old_data_is_freed)
         byte_moved = 0;
         ck_assert_ptr_nonnull(api->resizable_realloc(mi, steps[i]));
         ck_assert_int_eq(byte_moved, (char)('a' + i));
-        /* the old block was still allocated, so its address could not be reused */
-        ck_assert_ptr_ne(mi->data, stood);
+        /* a moved block leaves its old block allocated: the address could not be reused */
+        bool grows_in_place = steps[i] == 3000001;
+        ck_assert(grows_in_place == (mi->data == stood));
     }
     api->release(mi);
     api->set_observer(NULL);

@@ -167,6 +167,10 @@ static void expect_growth_refused(const memrt_allocator_t *failing, memrt_policy
 {
     unsigned char *data = api->block_alloc(policy, from);
     ck_assert_ptr_nonnull(data);
+    if (from < to && to <= api->block_usable_size(data)) { /* may need no memory */
+        api->block_free(policy, data, 0);
+        return;
+    }
     pattern_write(data, from, 6);
     books_t before = books_now();
     failing_at(failing, 1);
