@@ -49,7 +49,8 @@ SLOT_AT(snapshot, 144);
 SLOT_AT(policy_default_set_allocator, 146);
 SLOT_AT(resizable_try_expand, 150);
 SLOT_AT(weak_acquire, 152);
-_Static_assert(sizeof(memrt_api_t) == 153 * 8, "slots are only ever appended");
+SLOT_AT(locate, 153);
+_Static_assert(sizeof(memrt_api_t) == 154 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -199,7 +199,8 @@
     CHECKED(block_good_size, memrt__block_good_size)                                               \
     CHECKED(resizable_try_expand, memrt__resizable_try_expand)                                     \
     CHECKED(weak_new, memrt__weak_new)                                                             \
-    PLAIN(weak_acquire, memrt__weak_acquire)
+    PLAIN(weak_acquire, memrt__weak_acquire)                                                       \
+    PLAIN(locate, memrt__lookup_locate)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/heap/block_search.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
+#include "runtime/meminfo/tiny.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/os/os.h"
 #include "runtime/policy/policy_table.h"
@@ -181,4 +183,119 @@ memrt_status_t memrt__lookup_live(memrt_live_t **out, size_t *count)
 void memrt__lookup_live_free(memrt_live_t *list)
 {
     free(list);
+}
+
+/// Search for the buffer around an address.
+typedef struct location_search {
+    uintptr_t address;
+    memrt_location_t found; ///< `size` and `data` of 0: not found
+    bool done;
+} location_search_t;
+
+/// Return whether `size` bytes from `data` on contain the address. A buffer of 0 bytes contains its
+/// first byte.
+static bool contains(uintptr_t data, size_t size, uintptr_t address)
+{
+    return data != 0 && address - data < memrt__size_max(size, 1);
+}
+
+/// Fill in a location if a live block of the alignment starts at `start`, and its data contains the
+/// address. Memory without such a block has other words where a header has its data address and
+/// lead.
+static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t *search)
+{
+    memrt__block_layout_t layout;
+    memrt_meminfo_t mi;
+    (void)memrt__block_layout_compute(MEMRT_KIND_BLOCK, 1, alignment, &layout);
+    uintptr_t data = ((start + layout.align - 1) & ~(uintptr_t)(layout.align - 1)) + layout.lead;
+    const void *header = (const void *)(data - MEMRT_HEADER_SIZE);
+    if (search->address < data || !memrt__os_read(header, &mi, sizeof(mi)) ||
+        (uintptr_t)mi.data != data || mi.lead != layout.lead || mi.refct == 0 ||
+        !memrt__has_data((memrt_kind_t)mi.kind) || (size_t)1 << mi.align_log2 != alignment ||
+        !contains(data, mi.size, search->address)) {
+        return false;
+    }
+    search->found =
+        (memrt_location_t){.data = data, .size = mi.size, .meminfo = data - MEMRT_HEADER_SIZE};
+    return true;
+}
+
+static bool locate_tiny(const memrt__heap_room_t *room, location_search_t *search)
+{
+    memrt__tiny_t tiny;
+    uintptr_t data = room->start + sizeof(tiny);
+    if (!memrt__os_read((const void *)room->start, &tiny, sizeof(tiny)) ||
+        !memrt__tiny_is_live(&tiny) || search->address < data ||
+        !contains(data, memrt__tiny_size(&tiny), search->address)) {
+        return false;
+    }
+    search->found =
+        (memrt_location_t){.data = data, .size = memrt__tiny_size(&tiny), .meminfo = tiny.meminfo};
+    return true;
+}
+
+/// Locate a block with a header, of any alignment, that starts at `start`.
+static bool locate_block(uintptr_t start, location_search_t *search)
+{
+    bool found = locate_aligned(start, MEMRT_ALIGN_MIN, search) ||
+                 locate_aligned(start, MEMRT__ALIGN_OFFSET, search);
+    for (size_t align = 2 * MEMRT_ALIGN_MIN; !found && align <= MEMRT_ALIGN_MAX; align *= 2) {
+        found = locate_aligned(start, align, search);
+    }
+    return found;
+}
+
+static bool locate_in_heap(location_search_t *search)
+{
+    memrt__heap_room_t room;
+    if (!memrt__heap_search(search->address, &room) || room.class == MEMRT__CLASS_HEADER) {
+        return false;
+    }
+    if (room.class == MEMRT__CLASSES) { /* only mappings of the heap have an offset */
+        size_t offset = memrt__start_offset((const void *)room.start);
+        return locate_block(room.start + offset, search) || locate_block(room.start, search);
+    }
+    return room.class >= MEMRT__CLASS_TINY ? locate_tiny(&room, search)
+                                           : locate_block(room.start, search);
+}
+
+static void locate_entry(const memrt__live_entry_t *entry, void *context)
+{
+    location_search_t *search = context;
+    const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
+    uintptr_t data = memrt__load_relaxed((const size_t *)&mi->data);
+    size_t size = memrt__load_relaxed(&mi->size);
+    if (memrt__meminfo_refcount(mi) != 0 && !memrt__block_is_part(mi) &&
+        contains(data, size, search->address)) {
+        search->found =
+            (memrt_location_t){.data = data, .size = size, .meminfo = entry->key, .id = entry->id};
+        search->done = true;
+    }
+}
+
+static void read_id(const memrt__live_entry_t *entry, void *id)
+{
+    *(uint64_t *)id = entry->id;
+}
+
+memrt_status_t memrt__lookup_locate(const void *address, memrt_location_t *out)
+{
+    location_search_t search = {.address = (uintptr_t)address};
+    if (out->struct_size < sizeof(*out)) {
+        return MEMRT_EINVAL;
+    }
+    if (locate_in_heap(&search)) {
+        if (search.found.meminfo != 0) {
+            memrt__live_visit(search.found.meminfo, read_id, &search.found.id);
+        }
+        search.done = true;
+    } else {
+        memrt__live_visit_all(locate_entry, &search);
+    }
+    if (!search.done) {
+        return MEMRT_ENOENT;
+    }
+    search.found.struct_size = out->struct_size;
+    *out = search.found;
+    return MEMRT_OK;
 }

@@ -36,6 +36,10 @@ void memrt__mapping_table_restore(size_t word, const void *address, size_t bytes
 /// Change the use of a mapping.
 void memrt__mapping_table_mark(const void *address, memrt__mapping_use_t use);
 
+/// Find the mapping that contains an address. Returns false if the table has no such mapping.
+bool memrt__mapping_table_find(uintptr_t address, uintptr_t *start, size_t *bytes,
+                               memrt__mapping_use_t *use);
+
 /// Call `visit` with each mapping, in the order of addresses, and with the memory of the table.
 void memrt__mapping_table_visit(void (*visit)(void *context, uintptr_t address, size_t bytes,
                                               memrt__mapping_use_t use),

@@ -38,6 +38,10 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge);
 /// pages. Returns false where the system lacks the call.
 bool memrt__os_populate(void *address, size_t size);
 
+/// Copy `size` bytes from any address of the process. Returns false if the range is not mapped, or
+/// where the system refuses the call.
+bool memrt__os_read(const void *address, void *out, size_t size);
+
 /// Return the resident bytes of the process, or 0 where the system does not report the value.
 size_t memrt__os_resident(void);
 

@@ -131,6 +131,12 @@ AT(memrt_failure_plan_t, this_thread_only, 24);
 SIZE(memrt_weak_t, 16);
 AT(memrt_weak_t, id, 8);
 
+SIZE(memrt_location_t, 40);
+AT(memrt_location_t, data, 8);
+AT(memrt_location_t, size, 16);
+AT(memrt_location_t, meminfo, 24);
+AT(memrt_location_t, id, 32);
+
 SIZE(memrt_option_t, 48);
 AT(memrt_option_t, value, 8);
 AT(memrt_option_t, help, 40);
@@ -445,6 +451,7 @@ SLOT(block_good_size, 149);
 SLOT(resizable_try_expand, 150);
 SLOT(weak_new, 151);
 SLOT(weak_acquire, 152);
+SLOT(locate, 153);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

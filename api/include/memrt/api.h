@@ -208,6 +208,7 @@ typedef struct memrt_api {
     memrt_resizable_try_expand_fn resizable_try_expand MEMRT_MUST_CHECK;
     memrt_weak_new_fn weak_new MEMRT_MUST_CHECK;
     memrt_weak_acquire_fn weak_acquire;
+    memrt_locate_fn locate MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -383,6 +383,16 @@ cdef extern from "memrt/import.h":
     ctypedef size_t (*memrt_holders_fn)(const memrt_meminfo_t *mi, memrt_holder_t *rows,
         size_t row_size, size_t room) noexcept nogil
 
+    ctypedef struct memrt_location_t:
+        size_t struct_size
+        uintptr_t data
+        size_t size
+        uintptr_t meminfo
+        uint64_t id
+
+    ctypedef memrt_status_t (*memrt_locate_fn)(const void *address,
+        memrt_location_t *out) noexcept nogil
+
     ctypedef memrt_status_t (*memrt_resizable_new_fn)(size_t size,
         const memrt_new_options_t *options, memrt_meminfo_t **out) noexcept nogil
 
@@ -991,6 +1001,7 @@ cdef extern from "memrt/import.h":
         memrt_resizable_try_expand_fn resizable_try_expand
         memrt_weak_new_fn weak_new
         memrt_weak_acquire_fn weak_acquire
+        memrt_locate_fn locate
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

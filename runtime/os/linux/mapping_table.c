@@ -113,6 +113,41 @@ void memrt__mapping_table_mark(const void *address, memrt__mapping_use_t use)
     }
 }
 
+/// Return the start of the mapping of a word, for an address in the granule of the word.
+static uintptr_t get_start(size_t word, uintptr_t address)
+{
+    size_t page = (word & LOW_MASK) >> START_LOG2;
+    return (address >> GRANULE_LOG2 << GRANULE_LOG2) + (page << PAGE_LOG2);
+}
+
+/// Return the highest address below the granule of `address`, or below its leaf if the leaf does
+/// not exist.
+static uintptr_t get_address_before(uintptr_t address, bool has_leaf)
+{
+    size_t log2 = has_leaf ? GRANULE_LOG2 : GRANULE_LOG2 + FANOUT_LOG2;
+    return (address >> log2 << log2) - 1;
+}
+
+/// Mappings do not overlap, so only the nearest mapping that starts before the address can contain
+/// the address.
+bool memrt__mapping_table_find(uintptr_t address, uintptr_t *start, size_t *bytes,
+                               memrt__mapping_use_t *use)
+{
+    bool found = false;
+    for (uintptr_t at = address; at >> ADDRESS_LOG2 == 0 && !found;) {
+        const size_t *entry = find_word(at);
+        size_t word = entry == NULL ? 0 : memrt__load_relaxed(entry);
+        found = word != 0 && get_start(word, at) <= address;
+        if (found) {
+            *start = get_start(word, at);
+            *bytes = word & ~LOW_MASK;
+            *use = (memrt__mapping_use_t)(word & USE_MASK);
+        }
+        at = get_address_before(at, entry != NULL); /* wraps around at the end */
+    }
+    return found && address - *start < *bytes;
+}
+
 /// State of a visit.
 typedef struct visitor {
     void (*visit)(void *context, uintptr_t address, size_t bytes, memrt__mapping_use_t use);

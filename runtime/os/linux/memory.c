@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
@@ -124,6 +125,13 @@ bool memrt__os_discard(void *address, size_t size)
     MEMRT__TIMED(MEMRT_LATENCY_DISCARD);
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     return madvise(address, size, MADV_DONTNEED) == 0;
+}
+
+bool memrt__os_read(const void *address, void *out, size_t size)
+{
+    MEMRT__KEEP_ERRNO;
+    struct iovec local = {out, size}, remote = {(void *)(uintptr_t)address, size};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 void memrt__os_advise_huge(void *address, size_t size, bool huge)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conformance/pattern.h"
+#include "runtime/alloc/heap/heap.h"
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
 #include "support/books.h"
@@ -398,4 +399,145 @@ TEST(resizable_meminfo_is_listed_once_and_found_by_its_data)
     api->resizable_free(mi, old);
     api->release(mi);
     api->tracking(was);
+}
+
+/// Expect that each tested address in `size` bytes from `data` on leads to the buffer.
+static memrt_location_t expect_located(const char *data, size_t size)
+{
+    memrt_location_t found = {.struct_size = sizeof(found)};
+    size_t last = size == 0 ? 0 : size - 1, offsets[] = {0, last / 3, last / 2, last};
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+        ck_assert_int_eq(api->locate(data + offsets[i], &found), MEMRT_OK);
+        ck_assert_uint_eq(found.data, (uintptr_t)data);
+        ck_assert_uint_eq(found.size, size);
+    }
+    return found;
+}
+
+static void expect_nothing_located(const void *address)
+{
+    memrt_location_t found = {.struct_size = sizeof(found), .size = 77};
+    ck_assert_int_eq(api->locate(address, &found), MEMRT_ENOENT);
+    ck_assert_uint_eq(found.size, 77);
+}
+
+static const size_t located_sizes[] = {0,     1,       16,      64,      65,      1000,
+                                       40000, 1 << 20, 3000000, 5 << 20, 40 << 20};
+#define LOCATED_SIZES (sizeof(located_sizes) / sizeof(located_sizes[0]))
+
+/// Return whether all blocks are found without tracking.
+static bool has_heap(void)
+{
+    return memrt__is_heap(memrt__default_allocator()) && !memrt__options.check;
+}
+
+TEST_EACH(blocks_are_located_by_inner_addresses, 2 * LOCATED_SIZES)
+{
+    size_t size = located_sizes[(size_t)index / 2];
+    int was = api->tracking(index % 2 || !has_heap());
+    char *data[3];
+    for (size_t i = 0; i < 3; i++) {
+        data[i] = api->block_alloc(NULL, size);
+        ck_assert_ptr_nonnull(data[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        memrt_location_t found = expect_located(data[i], size);
+        ck_assert((found.id != 0) == (api->tracking_enabled() != 0));
+    }
+    expect_nothing_located(data[1] - 8); /* in the header */
+    uintptr_t freed = (uintptr_t)data[1];
+    api->block_free(NULL, data[1], size);
+    expect_nothing_located((void *)freed);
+    expect_located(data[0], size);
+    api->block_free(NULL, data[0], size);
+    api->block_free(NULL, data[2], size);
+    api->tracking(was);
+}
+
+TEST_EACH(aligned_blocks_are_located, 2 * 6)
+{
+    static const size_t aligns[] = {16, 64, 128, 4096, 65536, (size_t)2 << 20};
+    size_t size = index % 2 ? 3000000 : 1000;
+    memrt_policy_options_t options = {.struct_size = sizeof(options),
+                                      .alignment = aligns[(size_t)index / 2]};
+    memrt_policy_t *policy;
+    int was = api->tracking(!has_heap());
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    char *data = api->block_alloc(policy, size);
+    memset(data, 0x55, size);
+    expect_located(data, size);
+    expect_nothing_located(data - 1);
+    api->block_free(policy, data, size);
+    api->policy_release(policy);
+    api->tracking(was);
+}
+
+TEST(meminfos_of_all_kinds_are_located)
+{
+    static char foreign[100];
+    int was = api->tracking(1);
+    memrt_meminfo_t *made = api->allocate(100), *adopted, *resizable;
+    ck_assert_int_eq(api->meminfo_adopt(foreign, 100, NULL, &adopted), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_new(100, NULL, &resizable), MEMRT_OK);
+    ck_assert_uint_eq(expect_located(api->get_data(made), 100).meminfo, (uintptr_t)made);
+    ck_assert_uint_eq(expect_located(foreign, 100).meminfo, (uintptr_t)adopted);
+    expect_located(api->get_data(resizable), 100);
+    api->release(resizable);
+    api->release(made);
+    api->release(adopted);
+    expect_nothing_located(foreign);
+    api->tracking(was);
+}
+
+TEST(other_addresses_are_not_located)
+{
+    static char foreign[100];
+    void *heap = malloc(100);
+    memrt_location_t brief = {.struct_size = 8};
+    int was = api->tracking(0);
+    const void *addresses[] = {NULL,
+                               (void *)1,
+                               foreign,
+                               heap,
+                               &brief,
+                               (void *)(uintptr_t)SIZE_MAX,
+                               (void *)expect_located,
+                               (void *)(uintptr_t)((size_t)1 << 47)};
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+        expect_nothing_located(addresses[i]);
+    }
+    memrt_meminfo_t *mi = api->allocate(100);
+    uintptr_t segment = (uintptr_t)api->get_data(mi) & ~(uintptr_t)(((size_t)4 << 20) - 1);
+    for (size_t step = 0; step < ((size_t)4 << 20) && has_heap(); step += 4096) {
+        memrt_location_t found = {.struct_size = sizeof(found)};
+        (void)!api->locate((void *)(segment + step), &found); /* never crashes */
+    }
+    ck_assert_int_eq(api->locate(foreign, &brief), MEMRT_EINVAL);
+    api->release(mi);
+    free(heap);
+    api->tracking(was);
+}
+
+static void locate_beside_frees(size_t index, void *context)
+{
+    char **blocks = context, *own = api->block_alloc(NULL, 1000);
+    for (size_t round = 0; round < 300; round++) {
+        memrt_location_t found = {.struct_size = sizeof(found)};
+        if (index == 0) {
+            api->block_free(NULL, blocks[round % 2], 0);
+            blocks[round % 2] = api->block_alloc(NULL, round % 2 ? 100 : 3000000);
+        } else {
+            memrt_status_t status = api->locate(own + round, &found);
+            REQUIRE(!has_heap() || (status == MEMRT_OK && found.data == (uintptr_t)own));
+        }
+    }
+    api->block_free(NULL, own, 1000);
+}
+
+TEST(block_is_located_beside_threads_that_allocate_and_free)
+{
+    char *blocks[] = {api->block_alloc(NULL, 100), api->block_alloc(NULL, 3000000)};
+    crew_run(3, locate_beside_frees, blocks);
+    api->block_free(NULL, blocks[0], 0);
+    api->block_free(NULL, blocks[1], 0);
 }

@@ -388,6 +388,7 @@ ALWAYS(abi_major, api->abi_major == MEMRT_ABI_MAJOR)
 ALWAYS(features, api->features < MEMRT_FEATURE_PROBES << 1)
 ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
+ALWAYS(locate, api->locate(NULL, &(memrt_location_t){0}) == MEMRT_EINVAL)
 ALWAYS(weak_acquire, api->weak_acquire(&(memrt_weak_t){0}) == NULL)
 ALWAYS(block_usable_size, api->block_usable_size(ground->block) >= 100)
 ALWAYS(block_good_size, api->block_good_size(ground->policy, 100) >= 100)
@@ -986,7 +987,7 @@ const slot_t slots[] = {
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
-    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire),
+    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(locate),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

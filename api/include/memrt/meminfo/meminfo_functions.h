@@ -7,6 +7,7 @@
 #include <memrt/meminfo/create.h>
 #include <memrt/meminfo/exchange.h>
 #include <memrt/meminfo/holder.h>
+#include <memrt/meminfo/locate.h>
 #include <memrt/meminfo/resizable.h>
 #include <memrt/meminfo/weak.h>
 
