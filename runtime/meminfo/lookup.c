@@ -200,8 +200,7 @@ static bool contains(uintptr_t data, size_t size, uintptr_t address)
 }
 
 /// Fill in a location if a live block of the alignment starts at `start`, and its data contains the
-/// address. Memory without such a block has other words where a header has its data address and
-/// lead.
+/// address. In a header, data address and lead show the place of the block.
 static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t *search)
 {
     memrt__block_layout_t layout;
