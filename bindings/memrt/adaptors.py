@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from memrt import _memrt
-from memrt._policy.adaptor import COUNTS, Adaptor, AdaptorCounts, adapt
+from memrt._policy.adaptor import Adaptor, AdaptorCounts, adapt, counting
 from memrt._policy.allocator_source import allocator_capsule, arena_capsule
 from memrt._policy.limit_amount import parse_amount
 from memrt._support.public import public
@@ -35,48 +35,12 @@ __all__ = [
     "thread_safe",
 ]
 
-# memrt_adaptor_kind_t
-_COUNTING, _LIMITING, _ALIGNING, _RETRYING, _LOGGING, _THREAD_SAFE, _PREFETCHING = range(1, 8)
+# memrt_adaptor_kind_t, after COUNTING
+_LIMITING, _ALIGNING, _RETRYING, _LOGGING, _THREAD_SAFE, _PREFETCHING = range(2, 8)
 
 
 class _File(Protocol):
     def fileno(self) -> int: ...
-
-
-@public("memrt.adaptors")
-def counting(upstream: object = None) -> Adaptor:
-    """Return an adaptor that counts calls and bytes.
-
-    Parameters
-    ----------
-    upstream : object, optional
-        Allocator, in a form that :class:`memrt.Policy` accepts. None: memrt's allocator.
-
-    Returns
-    -------
-    Adaptor
-        Adaptor with the property `counts`.
-
-    Raises
-    ------
-    TypeError
-        The upstream has no known form.
-    ValueError
-        The upstream belongs to another adaptor or policy, or its table is bad.
-    MemoryError
-        The allocation of the adaptor failed.
-
-    Examples
-    --------
-    >>> import memrt
-    >>> import numpy as np
-    >>> calls = memrt.adaptors.counting()
-    >>> with memrt.Policy(allocator=calls):
-    ...     block = np.empty(1000)
-    >>> calls.counts.allocations, calls.counts.in_use >= 8000
-    (1, True)
-    """
-    return adapt("counting", _COUNTING, upstream, counts=bytearray(COUNTS.size))
 
 
 @public("memrt.adaptors")

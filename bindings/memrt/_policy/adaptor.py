@@ -10,7 +10,8 @@ from memrt import _memrt
 from memrt._policy.allocator_source import allocator_capsule
 from memrt._support.public import public
 
-COUNTS = struct.Struct("6N")  # memrt_adaptor_counts_t
+_COUNTING = 1  # memrt_adaptor_kind_t
+_COUNTS = struct.Struct("6N")  # memrt_adaptor_counts_t
 
 
 @public("memrt.adaptors")
@@ -80,7 +81,7 @@ class Adaptor:
         """Counters of a counting adaptor; AttributeError for another adaptor."""
         if self._counts is None:
             raise AttributeError(f"adaptor with counts must be counting(), got {self._kind}()")
-        return AdaptorCounts(*COUNTS.unpack(self._counts))
+        return AdaptorCounts(*_COUNTS.unpack(self._counts))
 
     def __repr__(self) -> str:
         return f"<memrt.adaptors.{self._kind}>"
@@ -100,3 +101,39 @@ def adapt(
     source = None if upstream is None else allocator_capsule(upstream)
     capsule = _memrt.allocator_adaptor(source, kind, amount, counts, failed, file)
     return Adaptor(name, capsule, counts)
+
+
+@public("memrt.adaptors")
+def counting(upstream: object = None) -> Adaptor:
+    """Return an adaptor that counts calls and bytes.
+
+    Parameters
+    ----------
+    upstream : object, optional
+        Allocator, in a form that :class:`memrt.Policy` accepts. None: memrt's allocator.
+
+    Returns
+    -------
+    Adaptor
+        Adaptor with the property `counts`.
+
+    Raises
+    ------
+    TypeError
+        The upstream has no known form.
+    ValueError
+        The upstream belongs to another adaptor or policy, or its table is bad.
+    MemoryError
+        The allocation of the adaptor failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> calls = memrt.adaptors.counting()
+    >>> with memrt.Policy(allocator=calls):
+    ...     block = np.empty(1000)
+    >>> calls.counts.allocations, calls.counts.in_use >= 8000
+    (1, True)
+    """
+    return adapt("counting", _COUNTING, upstream, counts=bytearray(_COUNTS.size))
