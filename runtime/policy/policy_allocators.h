@@ -28,8 +28,8 @@ bool memrt__policy_explain_dead(uintptr_t address, char *text, size_t length);
 size_t memrt__policy_release_unused(void);
 
 #if MEMRT_DEBUG
-/// Return whether the invariants of the guards and arenas of all policies hold. Takes the locks of ranks
-/// POLICIES and QUARANTINE.
+/// Return whether the invariants of the guards and arenas of all policies hold. Takes the locks of
+/// ranks POLICIES and QUARANTINE.
 bool memrt__policy_allocators_is_valid(void);
 #endif
 

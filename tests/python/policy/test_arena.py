@@ -12,7 +12,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
-from memrt import adaptors
+from memrt import _memrt, adaptors
 
 CHUNK = 2**20
 
@@ -323,3 +323,14 @@ print(a.outlived)
         env={**os.environ, "MEMRT_CHECK": "1"},
     )  # fmt: skip
     assert (result.stdout, result.stderr) == ("(0, 0)\n(0, 0)\n", "")
+
+
+def test_release_unused_of_a_capsule_needs_a_policy():
+    with pytest.raises(TypeError, match="allocator must be a capsule"):
+        _memrt.allocator_release_unused(1)
+    capsule = _memrt.allocator_of_callables(lambda nbytes, alignment: bytearray(nbytes), None)
+    with pytest.raises(ValueError, match="incorrect name"):
+        _memrt.allocator_release_unused(capsule)
+    policy = memrt.Policy(allocator=capsule)
+    assert _memrt.allocator_release_unused(capsule) == 0
+    assert policy.stats().alloc == 0
