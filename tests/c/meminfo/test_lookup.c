@@ -435,6 +435,7 @@ TEST_EACH(blocks_are_located_by_inner_addresses, 2 * LOCATED_SIZES)
 {
     size_t size = located_sizes[(size_t)index / 2];
     int was = api->tracking(index % 2 || !has_heap());
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* creates the record of the thread */
     char *data[3];
     for (size_t i = 0; i < 3; i++) {
         data[i] = api->block_alloc(NULL, size);
