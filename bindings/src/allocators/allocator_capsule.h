@@ -9,11 +9,11 @@
 /// has another name, and a second policy refuses the capsule.
 
 /// Return a new capsule of this module, or NULL with an exception. Takes over the allocator, also
-/// on failure. The table must have a `destroy`. `runs_python`: whether functions of the allocator
-/// run Python code.
+/// on failure. The table must have a `destroy`. `runs_python`: functions of the allocator run
+/// Python code.
 PyObject *memrt__allocator_as_capsule(const memrt_allocator_t *allocator, int runs_python);
 
-/// Return whether the allocator of a capsule of this module runs Python code.
+/// Return 1 if functions of a capsule's allocator run Python code, else 0.
 int memrt__allocator_runs_python(PyObject *capsule);
 
 /// Take the allocator out of a capsule of this module. Call memrt__allocator_untake() if no policy
