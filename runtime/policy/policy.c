@@ -174,8 +174,8 @@ static memrt_allocator_t replaced;
 static void put_allocator(memrt_policy_t *policy, const memrt_allocator_t *allocator)
 {
     policy->allocator = *allocator;
-    policy->fast = policy->fast && memrt__is_heap(allocator);
-    policy->tiny = policy->tiny && policy->fast;
+    policy->fast &= memrt__is_heap(allocator);
+    policy->tiny &= policy->fast;
 }
 
 /// Replace the allocator of the default policy and of its subpolicies, which have no blocks.

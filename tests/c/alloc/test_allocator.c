@@ -92,6 +92,24 @@ TEST(missing_optional_allocator_functions_have_fallbacks)
     memrt__allocator_destroy(&allocator);
 }
 
+static int expand_to_2000(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)ctx, (void)ptr, (void)old_size, (void)align;
+    return new_size <= 2000;
+}
+
+TEST(realloc_without_a_function_grows_in_place_before_it_copies)
+{
+    memrt_allocator_t allocator = create_minimal_allocator();
+    allocator.try_expand = expand_to_2000;
+    void *ptr = memrt__allocator_alloc(&allocator, 4000, 64, false);
+    ck_assert_ptr_nonnull(ptr);
+    ck_assert_ptr_eq(memrt__allocator_realloc(&allocator, ptr, 1000, 2000, 64), ptr);
+    void *moved = memrt__allocator_realloc(&allocator, ptr, 2000, 3000, 64);
+    ck_assert_ptr_ne(moved, ptr);
+    memrt__allocator_free(&allocator, moved, 3000, 64);
+}
+
 TEST(failed_realloc_by_copy_keeps_old_block)
 {
     memrt_allocator_t failing, gate;

@@ -415,13 +415,13 @@ TEST_EACH(block_of_good_size_has_no_room_left, 2 * GROWN_SIZES)
     api->policy_release(policy);
 }
 
-/// Expect a refused growth of a block of 100 bytes that changes nothing.
-static void expect_refused_growth(void *data, size_t size, memrt_status_t status)
+/// Expect a refused growth of a block that changes nothing.
+static void expect_refused_growth(void *data, size_t old_size, size_t size, memrt_status_t status)
 {
     books_t before = books_now();
-    pattern_write(data, 100, 3);
+    pattern_write(data, old_size, 3);
     ck_assert_int_eq(api->block_try_expand(data, size), status);
-    ck_assert(pattern_holds(data, 100, 3));
+    ck_assert(pattern_holds(data, old_size, 3));
     books_expect_unchanged(&before);
     ck_assert_uint_eq(stats_of(NULL).failed, before.stats.failed);
 }
@@ -431,9 +431,9 @@ TEST(growth_without_room_changes_and_counts_nothing)
     api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* creates the record of the thread */
     void *data = api->block_alloc(NULL, 100), *tiny = api->block_alloc(NULL, 10);
     books_t before = books_now();
-    expect_refused_growth(data, SIZE_MAX, MEMRT_ENOMEM);
-    expect_refused_growth(data, (size_t)PTRDIFF_MAX - 4096, MEMRT_ENOMEM);
-    expect_refused_growth(data, api->block_usable_size(data) + 1, MEMRT_ENOMEM);
+    expect_refused_growth(data, 100, SIZE_MAX, MEMRT_ENOMEM);
+    expect_refused_growth(data, 100, (size_t)PTRDIFF_MAX - 4096, MEMRT_ENOMEM);
+    expect_refused_growth(data, 100, api->block_usable_size(data) + 1, MEMRT_ENOMEM);
     ck_assert_int_eq(api->block_try_expand(tiny, 5000), MEMRT_ENOMEM);
     ck_assert_int_eq(api->block_try_expand(data, 99), MEMRT_OK);
     ck_assert_int_eq(api->block_try_expand(tiny, 10), MEMRT_OK);
@@ -464,23 +464,26 @@ TEST(growth_of_memory_from_an_external_allocator_is_not_supported)
     memrt_external_allocator_t external = {external_malloc, NULL, external_free, NULL};
     memrt_meminfo_t *mi = api->allocate_external(100, &external);
     ck_assert_ptr_nonnull(mi);
-    expect_refused_growth(api->get_data(mi), 101, MEMRT_ENOTSUP);
+    expect_refused_growth(api->get_data(mi), 100, 101, MEMRT_ENOTSUP);
     ck_assert_uint_eq(api->block_usable_size(api->get_data(mi)), 100);
     api->release(mi);
 }
 
-TEST(growth_in_place_respects_the_limit_of_the_policy)
+TEST_EACH(growth_in_place_respects_the_limit_of_the_policy, 2)
 {
+    size_t size = index == 0 ? 100 : 17; /* with and without a header */
     memrt_policy_t *policy;
     ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
-    void *data = api->block_alloc(policy, 100);
+    api->block_free(policy, api->block_alloc(policy, size), 0); /* creates the record */
+    void *data = api->block_alloc(policy, size);
     size_t usable = api->block_usable_size(data);
-    ck_assert_uint_gt(usable, 101);
-    ck_assert_int_eq(api->limit_set(policy, NULL, 101), MEMRT_OK);
-    expect_refused_growth(data, usable, MEMRT_ENOMEM);
-    ck_assert_int_eq(api->block_try_expand(data, 101), MEMRT_OK);
+    ck_assert_uint_gt(usable, size + 1);
+    ck_assert_int_eq(api->limit_set(policy, NULL, size + 1), MEMRT_OK);
+    expect_refused_growth(data, size, usable, MEMRT_ENOMEM);
+    ck_assert_int_eq(api->block_try_expand(data, size + 1), MEMRT_OK);
     api->block_free(policy, data, 0);
-    ck_assert_ptr_nonnull(data = api->block_alloc(policy, 101)); /* refused growth took nothing */
+    data = api->block_alloc(policy, size + 1);
+    ck_assert_ptr_nonnull(data); /* refused growth took nothing */
     api->block_free(policy, data, 0);
     api->policy_release(policy);
 }

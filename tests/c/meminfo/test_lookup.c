@@ -8,6 +8,7 @@
 #include "conformance/pattern.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/size.h"
 #include "runtime/config/options.h"
 #include "support/books.h"
 #include "support/crew.h"
@@ -446,6 +447,9 @@ TEST_EACH(blocks_are_located_by_inner_addresses, 2 * LOCATED_SIZES)
         ck_assert((found.id != 0) == (api->tracking_enabled() != 0));
     }
     expect_nothing_located(data[1] - 8); /* in the header */
+    if (api->block_usable_size(data[1]) > memrt__size_max(size, 1)) {
+        expect_nothing_located(data[1] + memrt__size_max(size, 1));
+    }
     uintptr_t freed = (uintptr_t)data[1];
     api->block_free(NULL, data[1], size);
     expect_nothing_located((void *)freed);
@@ -483,6 +487,9 @@ TEST(meminfos_of_all_kinds_are_located)
     ck_assert_uint_eq(expect_located(api->get_data(made), 100).meminfo, (uintptr_t)made);
     ck_assert_uint_eq(expect_located(foreign, 100).meminfo, (uintptr_t)adopted);
     expect_located(api->get_data(resizable), 100);
+    expect_nothing_located(adopted); /* a header without data behind it */
+    api->resizable_free(resizable, api->get_data(resizable));
+    expect_nothing_located(&was);
     api->release(resizable);
     api->release(made);
     api->release(adopted);
