@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "runtime/alloc/guard/guard.h"
 #include "runtime/meminfo/block.h"
+#include "runtime/policy/policy_table.h"
 
 typedef struct seen {
     void *old_data, *new_data, *dead;
@@ -78,12 +80,13 @@ TEST(observer_sees_resize_before_old_data_is_freed)
     api->observe(mi);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         void *stood = mi->data;
+        bool grows_in_place = steps[i] == 3000001 && steps[i] <= api->block_usable_size(stood) &&
+                              !memrt__is_guard(&memrt__policy_default()->allocator);
         *(char *)stood = (char)('a' + i);
         byte_moved = 0;
         ck_assert_ptr_nonnull(api->resizable_realloc(mi, steps[i]));
         ck_assert_int_eq(byte_moved, (char)('a' + i));
         /* a moved block leaves its old block allocated: the address could not be reused */
-        bool grows_in_place = steps[i] == 3000001;
         ck_assert(grows_in_place == (mi->data == stood));
     }
     api->release(mi);

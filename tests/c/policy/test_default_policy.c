@@ -31,9 +31,16 @@ static void use_policy(memrt_policy_t *policy)
 {
     void *block = api->block_alloc(policy, 5000);
     REQUIRE(block != NULL);
-    block = api->block_realloc(policy, block, 50000);
-    REQUIRE(block != NULL);
-    api->block_free(policy, block, 50000);
+    api->block_free(policy, block, 5000);
+}
+
+static void resize_block(void)
+{
+    void *block = api->block_alloc(NULL, 5000);
+    REQUIRE(counting_read(&counting).bytes >= 5000);
+    block = api->block_realloc(NULL, block, 50000);
+    REQUIRE(counting_read(&counting).bytes >= 50000);
+    api->block_free(NULL, block, 50000);
 }
 
 static void serve_all_requests(void *context)
@@ -57,6 +64,7 @@ static void serve_all_requests(void *context)
     REQUIRE(api->policy_new(NULL, &own) == MEMRT_OK);
     use_policy(own);
     REQUIRE(counting_read(&counting).allocs == 4);
+    resize_block();
     REQUIRE(counting_read(&counting).bytes == 0);
     REQUIRE(replace() == MEMRT_EBUSY);
     suite_expect_valid();

@@ -445,7 +445,7 @@ def test_importing_memrt_leaves_numpy_unchanged(run_python):
 
 
 @pytest.mark.parametrize("tracked", [False, True])
-def test_resize_copies_only_where_the_array_has_no_room(tracked):
+def test_resize_copies_only_where_the_array_has_no_room(tracked, libc_malloc):
     tracking = memrt.debug.tracking() if tracked else contextlib.nullcontext()
     with tracking, memrt.Policy(name="growing") as policy:
         array = np.ones(1000, np.uint8)
