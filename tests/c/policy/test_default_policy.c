@@ -53,7 +53,8 @@ static void serve_all_requests(void *context)
     use_policy(NULL);
     use_policy(api->policy_default());
     REQUIRE(counting_read(&counting).allocs == 2);
-    REQUIRE(counting_read(&counting).frees == 2);
+    /* the quarantine of a guard keeps freed blocks */
+    REQUIRE(memrt__options.check || counting_read(&counting).frees == 2);
     memrt_meminfo_t *mi = api->allocate(10);
     REQUIRE(counting_read(&counting).allocs == 3);
     api->release(mi);
@@ -65,7 +66,7 @@ static void serve_all_requests(void *context)
     use_policy(own);
     REQUIRE(counting_read(&counting).allocs == 4);
     resize_block();
-    REQUIRE(counting_read(&counting).bytes == 0);
+    REQUIRE(memrt__options.check || counting_read(&counting).bytes == 0);
     REQUIRE(replace() == MEMRT_EBUSY);
     suite_expect_valid();
 }
