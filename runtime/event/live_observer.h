@@ -4,8 +4,7 @@
 #include "runtime/event/block_event.h"
 #include "runtime/observe/tracking.h"
 
-/// Live set as an observer: a resize that moves a block moves its entry, a free
-/// removes the entry.
+/// Live set as an observer: a resize that moves a block moves its entry, a free removes the entry.
 void memrt__live_observe(const memrt__block_event_t *event);
 
 /// Add an unpublished block to the live set, and count `size` bytes at the allocation site. False:

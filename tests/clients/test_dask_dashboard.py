@@ -133,6 +133,7 @@ def test_scheduler_without_dashboard_has_no_page():
         http_application = Application()
 
     dashboard.add_page(Scheduler())
+    assert Application.applications == ()
     dashboard.add_page(object())
 
 

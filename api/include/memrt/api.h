@@ -26,8 +26,7 @@ extern "C" {
 
 /// Table of all functions, as memrt_get_api() returns the table. New slots are only appended.
 typedef struct memrt_api {
-    /* --- The slots of Numba's NRT_api_functions: memrt/meminfo.h and memrt/meminfo/create.h. ---
-     */
+    /* --- As in Numba's NRT_api_functions: memrt/meminfo.h and memrt/meminfo/create.h. --- */
     memrt_allocate_fn allocate;
     memrt_allocate_external_fn allocate_external;
     memrt_manage_memory_fn manage_memory;

@@ -3,9 +3,9 @@
 
 #include "support/binding.h"
 
-/// Read the Python call stack of a thread. From Python 3.11 on the interpreter's own
-/// frame stack is read, if its layout is known. The public API would create a frame object for each
-/// call without one, which costs several times as much.
+/// Read the Python call stack of a thread. From Python 3.11 on the interpreter's own frame stack is
+/// read, if its layout is known. The public API would create a frame object for each call without a
+/// frame object, which costs several times as much.
 
 typedef struct memrt_call {
     PyCodeObject *code; ///< borrowed; valid while the call lasts, of another thread under the GIL

@@ -10,6 +10,11 @@
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 
+static void adaptor_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    memrt__allocator_free(&((memrt__adaptor_t *)ctx)->upstream, ptr, size, align);
+}
+
 static size_t adaptor_release_unused(void *ctx)
 {
     return memrt__allocator_release_unused(&((memrt__adaptor_t *)ctx)->upstream);
@@ -99,15 +104,15 @@ memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,
         .alloc = functions->alloc,
         .alloc_zeroed = functions->alloc_zeroed,
         .realloc = functions->realloc,
-        .free = functions->free,
+        .free = functions->free != NULL ? functions->free : adaptor_free,
         .release_unused =
             functions->release_unused != NULL ? functions->release_unused : adaptor_release_unused,
         .usage = functions->usage != NULL ? functions->usage : adaptor_usage,
         .destroy = adaptor_destroy,
         .try_expand = functions->try_expand,
         .usable_size =
-            functions->usable_size == NULL ? adaptor_usable_size : functions->usable_size,
-        .good_size = functions->good_size == NULL ? adaptor_good_size : functions->good_size,
+            functions->usable_size != NULL ? functions->usable_size : adaptor_usable_size,
+        .good_size = functions->good_size != NULL ? functions->good_size : adaptor_good_size,
     };
     return MEMRT_OK;
 }

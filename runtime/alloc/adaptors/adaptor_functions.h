@@ -14,15 +14,16 @@ typedef struct memrt__adaptor {
     size_t in_use; ///< LIMITING: bytes of live blocks and of requests in progress
 } memrt__adaptor_t;
 
-/// Functions of a kind. `usable_size` and `good_size` may be NULL: the sizes of the upstream.
+/// Functions of a kind. NULL: the function of the upstream; `try_expand` NULL: no block grows in
+/// place.
 typedef struct memrt__adaptor_functions {
     const char *name;
     void *(*alloc)(void *ctx, size_t size, size_t align);
     void *(*alloc_zeroed)(void *ctx, size_t size, size_t align);
     void *(*realloc)(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align);
     void (*free)(void *ctx, void *ptr, size_t size, size_t align);
-    size_t (*release_unused)(void *ctx);                    ///< NULL: call the upstream's
-    void (*usage)(void *ctx, memrt_allocator_usage_t *out); ///< NULL: call the upstream's
+    size_t (*release_unused)(void *ctx);
+    void (*usage)(void *ctx, memrt_allocator_usage_t *out);
     int (*try_expand)(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align);
     size_t (*usable_size)(void *ctx, const void *ptr, size_t size, size_t align);
     size_t (*good_size)(void *ctx, size_t size, size_t align);

@@ -51,15 +51,9 @@ static void *prefetching_realloc(void *ctx, void *ptr, size_t old_size, size_t n
     return moved;
 }
 
-static void prefetching_free(void *ctx, void *ptr, size_t size, size_t align)
-{
-    memrt__allocator_free(&((memrt__adaptor_t *)ctx)->upstream, ptr, size, align);
-}
-
 const memrt__adaptor_functions_t memrt__prefetching_functions = {
     .name = "prefetching",
     .alloc = prefetching_alloc,
     .alloc_zeroed = prefetching_alloc_zeroed,
     .realloc = prefetching_realloc,
-    .free = prefetching_free,
 };

@@ -44,16 +44,10 @@ static int retrying_try_expand(void *ctx, void *ptr, size_t old_size, size_t new
                                        new_size, align);
 }
 
-static void retrying_free(void *ctx, void *ptr, size_t size, size_t align)
-{
-    memrt__allocator_free(&((memrt__adaptor_t *)ctx)->upstream, ptr, size, align);
-}
-
 const memrt__adaptor_functions_t memrt__retrying_functions = {
     .name = "retrying",
     .alloc = retrying_alloc,
     .alloc_zeroed = retrying_alloc_zeroed,
     .realloc = retrying_realloc,
-    .free = retrying_free,
     .try_expand = retrying_try_expand,
 };

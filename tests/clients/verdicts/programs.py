@@ -1,9 +1,9 @@
 """Programs over pandas, scikit-learn, xarray, JAX and Numba, with the expected first findings.
 
 Programs in the folder `planted` have a comment `# planted` at the line of the problem. Programs in
-the folder `healthy` must have no finding. The last three planted programs were written after the
-rules of the findings, and did not change the rules. So were the healthy programs forest_of_trees,
-joined_tables, scored_by_jax and seasonal_anomalies. The others are older than some of the rules.
+the folder `healthy` must have no finding. The last three planted programs, and the healthy programs
+forest_of_trees, joined_tables, scored_by_jax and seasonal_anomalies, were written after the rules
+of the findings and did not change the rules. The other programs are older than some rules.
 """
 
 from __future__ import annotations

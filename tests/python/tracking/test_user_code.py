@@ -78,7 +78,7 @@ def test_native_call_is_neither_the_place_nor_a_library():
 
 
 class Copied:
-    """Object that looks at the running calls from below copy.deepcopy()."""
+    """Object whose copy is the list of library calls that run during copy.deepcopy()."""
 
     def __deepcopy__(self, memo):
         return user_code.running_library_calls()

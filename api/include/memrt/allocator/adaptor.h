@@ -47,8 +47,8 @@ typedef struct memrt_adaptor_options {
     uint32_t kind;                  ///< memrt_adaptor_kind_t
     int32_t file;                   ///< LOGGING: descriptor, open until the adaptor is destroyed
     size_t amount;                  ///< LIMITING, PREFETCHING: bytes; ALIGNING: a power of two,
-                                    ///< at least 8;
-                                    ///< ARENA: power of two from 2**16 to 2**30, or 0 for 2**20
+                                    ///< at least 8; ARENA: a power of two from 2**16 to 2**30, or
+                                    ///< 0 for 2**20
     memrt_adaptor_counts_t *counts; ///< COUNTING: zeros, valid until the adaptor is destroyed
     memrt_adaptor_failed_fn failed; ///< RETRYING
     void *context;                  ///< RETRYING: last argument of `failed`

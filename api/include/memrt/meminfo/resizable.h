@@ -32,9 +32,8 @@ typedef void *(*memrt_resizable_realloc_fn)(memrt_meminfo_t *mi, size_t size);
 
 /// Grow the data at its address, as block_try_expand grows a block. Holders of other references to
 /// `mi` keep a valid data pointer, unlike after resizable_realloc.
-/// Failure: MEMRT_EBUSY: another holder has the data block; MEMRT_ENOMEM: no room after the data,
-/// no
-///          data, or a limit is reached. Nothing changed.
+/// Failure: MEMRT_EBUSY: another holder has the data block; MEMRT_ENOMEM: no data, no room after
+///          the data, or a limit is reached. Nothing changed.
 typedef memrt_status_t (*memrt_resizable_try_expand_fn)(memrt_meminfo_t *mi, size_t size);
 
 /// Free a data block of `mi`. After the current data block is freed, `mi` has no data. NULL:
