@@ -13,7 +13,7 @@ Without the map, tests/mutation/bindings_tests.json names the test files that re
 A survivor without a reason in tests/mutation/bindings_survivors.txt means a missing test.
 
 The outcomes are in docs/reliability/mutants/bindings.jsonl, to commit, so that a run of hours
-continues in another clone. A change of a source file makes the outcomes of its mutants void.
+continues in another clone. A change of a function makes the outcomes of its mutants void.
 
 No library mutates both languages and the installed wheel: mutmut mutates a tree of Python sources,
 and Mull a program of clang.
@@ -405,8 +405,8 @@ def site_packages(python: Path) -> Path:
 # --- Runs. ---
 
 
-def forget_changed_files() -> None:
-    """Remove the outcomes of source files that changed since."""
+def forget_changed_functions() -> None:
+    """Remove the outcomes of functions that changed since."""
     if not RESULTS.exists():
         return
     rows = mutate.current_rows(RESULTS)
@@ -416,8 +416,8 @@ def forget_changed_files() -> None:
 def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]:
     """Return outcomes by key. Known outcomes are kept; `again` retries survivors."""
     WORK.mkdir(parents=True, exist_ok=True)
-    before = mutate.known(RESULTS)
-    forget_changed_files()
+    before = mutate.known(mutants, RESULTS)
+    forget_changed_functions()
     outcomes = {key: how for key, how in before.items() if not (again and how.startswith("alive"))}
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:

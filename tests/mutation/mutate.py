@@ -34,6 +34,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import functions
 import operators
 import python_operators
 
@@ -315,21 +316,38 @@ class Bench:
 
 
 def current_rows(results: Path) -> list[dict[str, str]]:
-    """Return the stored rows of source files that have not changed since."""
+    """Return the stored rows of functions that have not changed since."""
     if not results.exists():
         return []
     rows = (json.loads(line) for line in results.read_text(encoding="utf-8").splitlines())
-    return [row for row in rows if row["source"] == digest(row["file"])]
+    return [row for row in rows if row["code"] in codes(row["file"])]
 
 
-def known(results: Path = RESULTS) -> dict[str, str]:
-    """Return the stored outcomes by key, for source files that have not changed since."""
-    return {row["key"]: row["outcome"] for row in current_rows(results)}
+def known(mutants: Sequence[Mutant], results: Path = RESULTS) -> dict[str, str]:
+    """Return the stored outcomes by key, for functions that have not changed since."""
+    code = {mutant.key: code_of(mutant) for mutant in mutants}
+    rows = current_rows(results)
+    return {row["key"]: row["outcome"] for row in rows if code.get(row["key"]) == row["code"]}
 
 
-def digest(file: str) -> str:
+def digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+@functools.cache
+def codes(file: str) -> frozenset[str]:
+    """Return the digests of the functions of a source file, and of the whole file."""
     path = ROOT / file
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+    if not path.exists():
+        return frozenset()
+    return frozenset(map(digest, functions.texts(path.read_text(encoding="utf-8"), path.suffix)))
+
+
+def code_of(mutant: Mutant) -> str:
+    """Return the digest of the function of a mutant, or of the file outside of functions."""
+    path = ROOT / mutant.file
+    source = path.read_text(encoding="utf-8")
+    return digest(functions.text_around(source, path.suffix, mutant.faults[0].start))
 
 
 def as_line(row: dict[str, str]) -> str:
@@ -337,7 +355,7 @@ def as_line(row: dict[str, str]) -> str:
 
 
 def keep(mutant: Mutant, outcome: str, results: Path = RESULTS) -> None:
-    row = {"key": mutant.key, "file": mutant.file, "source": digest(mutant.file)}
+    row = {"key": mutant.key, "file": mutant.file, "code": code_of(mutant)}
     with results.open("a", encoding="utf-8") as file:
         file.write(as_line({**row, "outcome": outcome}))
 
@@ -347,7 +365,7 @@ def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
 
     Stored outcomes are reused, except for survivors if `again` is set.
     """
-    outcomes = {key: how for key, how in known().items() if not (again and how == "alive")}
+    outcomes = {key: how for key, how in known(mutants).items() if not (again and how == "alive")}
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:
         prepare()

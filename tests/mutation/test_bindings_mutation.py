@@ -4,6 +4,7 @@ import json
 import os
 
 import bindings_mutation as bindings
+import functions
 import mutate
 import pytest
 
@@ -96,14 +97,35 @@ def test_is_in_function_excludes_lines_of_modules_and_classes():
     assert [line for line in range(1, 8) if bindings.is_in_function(source, line)] == [3, 7]
 
 
-def test_outcomes_of_changed_files_are_forgotten(monkeypatch, tmp_path):
+def test_outcomes_of_changed_functions_are_forgotten(monkeypatch, tmp_path):
+    mutant = mutate.all_mutants([FILE])[0]
     rows = [
-        {"key": "a", "file": FILE, "source": mutate.digest(FILE), "outcome": "killed: x"},
-        {"key": "b", "file": FILE, "source": "an old hash", "outcome": "alive"},
-        {"key": "c", "file": "bindings/no_such_file.c", "source": "hash", "outcome": "alive"},
+        {"key": mutant.key, "file": FILE, "code": mutate.code_of(mutant), "outcome": "killed: x"},
+        {"key": "b", "file": FILE, "code": "an old hash", "outcome": "alive"},
+        {"key": "c", "file": "bindings/no_such_file.c", "code": "hash", "outcome": "alive"},
     ]
     path = tmp_path / "outcomes.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setattr(bindings, "RESULTS", path)
-    bindings.forget_changed_files()
+    bindings.forget_changed_functions()
     assert [json.loads(line) for line in path.read_text().splitlines()] == rows[:1]
+    assert mutate.known([mutant], path) == {mutant.key: "killed: x"}
+    monkeypatch.setattr(mutate, "code_of", lambda _: "of another function")
+    assert mutate.known([mutant], path) == {}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "source", "at", "text"),
+    [
+        (".c", "int a;\n\nint f(void)\n{\n    return 1;\n}\n\nint g;\n", "1", "int a;"),
+        (".c", "void f(void)\n{\n}\n\nint g(void)\n{\n    return 2;\n}\n", "2", "int g(void)"),
+        (".py", "class C:\n    x = 1\n\n    @a\n    def f(self):\n        return 2\n", "2", "@a"),
+        (".py", "def f():\n    def g():\n        return 3\n    return g\n", "3", "def f():"),
+        (".py", "x = 4\n\ndef f():\n    pass\n", "4", "x = 4"),
+    ],
+)
+def test_function_of_position(suffix, source, at, text):
+    found = functions.text_around(source, suffix, source.index(at))
+    assert found.startswith(text)
+    assert (found == source) == (suffix == ".py" and at == "4")
+    assert found in functions.texts(source, suffix)
