@@ -19,12 +19,17 @@ _Handler: TypeAlias = Any  # a capsule named "mem_handler"
 _Capsule: TypeAlias = Any
 
 api: _Capsule  # "memrt._memrt.api"
+handler_stack_variable: ContextVar[tuple[Any, ...]]
 scope_variable: ContextVar[tuple[tuple[object, Scope, _Capsule, dict[int, _Handler]], ...]]
 
 @final
 class OutOfMemoryError(MemoryError):
     @property
     def nbytes(self) -> int: ...
+
+@final
+class TaskAccount:
+    def read(self) -> tuple[int, int, int, int, int, int, int, int, int]: ...
 
 @final
 class MemInfo(Buffer):
@@ -228,6 +233,15 @@ def scope_info(scope: _Capsule, /) -> tuple[int, str, int]: ...
 def scope_stats(scope: _Capsule, /) -> tuple[int, ...]: ...
 def scope_sizes(scope: _Capsule, /) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
 def scope_reset_peak(scope: _Capsule, /) -> None: ...
+def run_task(
+    account: TaskAccount,
+    slot: list[Any],
+    policy: Policy,
+    end: Callable[[Any], object],
+    function: Callable[..., Any],
+    /,
+    *arguments: Any,
+) -> Any: ...
 def limit_set(what: _Handler | _Capsule | None, amount: int | None, /) -> None: ...
 def limit_set_soft(what: _Handler | _Capsule | None, amount: int | None, /) -> None: ...
 def pressure_read() -> tuple[str, str, int, int, int, str, int]: ...

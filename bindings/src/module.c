@@ -18,6 +18,7 @@
 #include "core/interpreter.h"
 #include "core/mem_handler.h"
 #include "core/owner.h"
+#include "core/scoped_task.h"
 #include "core/tracemalloc.h"
 #include "interop/arrow_export.h"
 #include "interop/arrow_import.h"
@@ -129,7 +130,7 @@ static int add_functions(PyObject *module)
         memrt__peak_methods,           memrt__process_memory_methods, memrt__limit_methods,
         memrt__reclaim_methods,        memrt__pressure_methods,       memrt__block_hook_methods,
         memrt__volatile_methods,       memrt__snapshot_methods,       memrt__allocator_methods,
-        memrt__adaptor_methods,
+        memrt__adaptor_methods,        memrt__scoped_task_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -154,8 +155,9 @@ static int module_exec(PyObject *module)
     memrt__cpython_layout_setup();
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || load_api_table() < 0 ||
         import_numpy() < 0 || memrt__base_chain_setup() < 0 || memrt__oom_error_setup(module) < 0 ||
-        memrt__handler_setup() < 0 || memrt__current_policy_setup() < 0 ||
+        memrt__handler_setup() < 0 || memrt__current_policy_setup(module) < 0 ||
         memrt__errors_setup(module) < 0 || memrt__current_scope_setup(module) < 0 ||
+        memrt__scoped_task_setup(module) < 0 ||
         memrt__meminfo_type_setup(module) < 0 || memrt__tensor_setup(module) < 0 ||
         memrt__dlpack_c_api_setup() < 0 || memrt__dlpack_import_setup() < 0 ||
         add_functions(module) < 0 || add_api_capsule(module) < 0) {

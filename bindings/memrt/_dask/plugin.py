@@ -19,7 +19,7 @@ from memrt._dask.recording import start_recording, stop_recording
 from memrt._dask.tasks import PROCESS, run_task, task_rows
 from memrt._dask.worker_memory import WorkerMemory
 from memrt._policy.enabling import enable, enabled
-from memrt._policy.policy import Policy, default_policy
+from memrt._policy.policy import default_policy
 
 NAME = "memrt"
 """Name of the plugin in distributed."""
@@ -101,14 +101,10 @@ def _hooked(original: Any) -> Callable[..., Any]:
     def run(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
         if not _workers:
             return original(task, data, execution_state, key, *rest)
-        call = functools.partial(original, task, data, execution_state, key, *rest)
-        return run_task(key_split(key), _policy(), call)
+        policy = enabled() or default_policy()
+        return run_task(key_split(key), policy, original, task, data, execution_state, key, *rest)
 
     return run
-
-
-def _policy() -> Policy:
-    return enabled() or default_policy()
 
 
 _heartbeat = Heartbeat()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
 import traceback
 from collections.abc import Callable
-from contextvars import copy_context
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, TypeAlias
 
 from memrt import _memrt
 from memrt._policy.current_scope import enter_scope
 from memrt._policy.policy import Policy
 from memrt._policy.scope import Scope, open_scope
-from memrt._stats.snapshot import FIELDS
 from memrt._support.public import public
 from memrt._support.units import human_bytes, plural
 
@@ -24,10 +24,9 @@ PROCESS = secrets.token_hex(8)
 MOST_SLOTS = 64
 """Inner scopes of a prefix: threads above this number share scopes."""
 
-_Figures: TypeAlias = tuple[int, ...]
-_TOTAL, _LIVE, _PEAK, _ERROR, _FAILED = map(
-    FIELDS.index, ("total", "live", "peak", "peak_error", "failed")
-)
+_FIGURES = ("tasks", "errors", "failed", "peak", "peak_error", "result", "kept", "temporary")
+_Slot: TypeAlias = list[Any]
+_run = _memrt.run_task
 
 
 @public("memrt.dask")
@@ -97,22 +96,43 @@ class _Prefix:
 
     A thread runs one task at a time, so the rise of the scope's peak is the peak of the task. The
     peak of a scope is exact while one thread allocates.
+
+    Threads: `idle` and `spare` change by atomic operations, and `slots` changes under the lock.
     """
 
     def __init__(self, name: str) -> None:
-        self.stats = TaskStats(name)
+        self.name = name
+        self.account = _memrt.TaskAccount()
         self.scope = open_scope(None, _scope_name(name))
-        self.idle: dict[int, Scope] = {}
+        self.idle: dict[int, _Slot] = {}
+        self.spare: list[_Slot] = []
         self.slots = 0
 
-    def take_slot(self) -> Scope:
-        slot = self.idle.pop(threading.get_ident(), None)
-        if slot is not None:
-            return slot
-        if self.idle and self.slots >= MOST_SLOTS:
-            return self.idle.popitem()[1]
-        self.slots += 1
-        return open_scope(self.scope, f"slot {self.slots}")
+    def take_slot(self) -> _Slot:
+        """Return a slot for a thread without a slot of its own."""
+        with contextlib.suppress(IndexError):
+            return self.spare.pop()
+        if self.slots >= MOST_SLOTS:
+            with contextlib.suppress(KeyError):  # other threads take slots, too
+                return self.idle.popitem()[1]
+        with _lock:
+            self.slots += 1
+            name = f"slot {self.slots}"
+        return _slot(open_scope(self.scope, name))
+
+    def row(self) -> dict[str, Any]:
+        figures = dict(zip(_FIGURES, self.account.read(), strict=False))
+        return {"prefix": self.name, "live": self.scope.live, **figures}
+
+
+def _slot(scope: Scope) -> _Slot:
+    """Return a slot of ``_memrt.run_task``."""
+
+    def enter(policy: Policy) -> None:
+        enter_scope(scope, scope)
+        policy.__enter__()
+
+    return [scope._capsule, enter, None, None, None]
 
 
 def _scope_name(prefix: str) -> str:
@@ -133,33 +153,22 @@ def _recover_after_fork() -> None:
 os.register_at_fork(after_in_child=_recover_after_fork)
 
 
-def run_task(prefix: str, policy: Policy, task: Callable[[], Any]) -> Any:
-    """Call `task` on the policy, in the scope of the thread, and count the task.
+def run_task(prefix: str, policy: Policy, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `function` on the policy, in the scope of the thread, and count the task.
 
     Returns
     -------
     dict
         Result of the call: "op" is "task-finished" for a success, "nbytes" the size of the result.
     """
-    entry = _find(prefix)
-    with _lock:
-        slot = entry.take_slot()
-    before = _memrt.scope_stats(slot._capsule)
-    slot.reset_peak()
-    message: dict[str, Any] = {}
+    entry = _prefixes.get(prefix) or _add_prefix(prefix)
+    idle, thread = entry.idle, get_ident()
+    slot = idle.pop(thread, None) or entry.take_slot()
     try:
-        # Scope and policy end with the copy of the context.
-        message = copy_context().run(_call, slot, policy, task)
-        _free_frames(message)
-        return message
+        return _run(entry.account, slot, policy, _free_frames, function, *arguments)
     finally:
-        _count(entry, slot, before, message)
-
-
-def _call(slot: Scope, policy: Policy, task: Callable[[], Any]) -> Any:
-    enter_scope(slot, slot)
-    policy.__enter__()
-    return task()
+        if idle.setdefault(thread, slot) is not slot:  # a task inside of the task was first
+            entry.spare.append(slot)
 
 
 def _free_frames(message: dict[str, Any]) -> None:
@@ -173,48 +182,20 @@ def _free_frames(message: dict[str, Any]) -> None:
         error = error.__context__
 
 
-def _find(prefix: str) -> _Prefix:
-    entry = _prefixes.get(prefix)
-    if entry is None:
-        with _lock:
-            entry = _prefixes.get(prefix) or _prefixes.setdefault(prefix, _Prefix(prefix))
-    return entry
-
-
-def _count(entry: _Prefix, slot: Scope, before: _Figures, message: dict[str, Any]) -> None:
-    after, stats = _memrt.scope_stats(slot._capsule), entry.stats
-    total = after[_TOTAL] - before[_TOTAL]
-    kept = max(after[_LIVE] - before[_LIVE], 0)
-    peak = min(after[_PEAK] - before[_LIVE], total)
-    finished = message.get("op") == "task-finished"
+def _add_prefix(prefix: str) -> _Prefix:
     with _lock:
-        entry.idle[threading.get_ident()] = slot
-        stats.tasks += 1
-        stats.errors += not finished
-        stats.failed += after[_FAILED] - before[_FAILED]
-        stats.kept += kept
-        stats.temporary += max(total - kept, 0)
-        if peak > stats.peak:
-            stats.peak, stats.peak_error = peak, after[_ERROR]
-            stats.result = int(message["nbytes"]) if finished else 0
+        return _prefixes.get(prefix) or _prefixes.setdefault(prefix, _Prefix(prefix))
 
 
 def task_rows() -> list[dict[str, Any]]:
     """Return the accounts of this process, as fields of TaskStats by name."""
-    with _lock:
-        entries = list(_prefixes.values())
-    names = TaskStats.__slots__
-    for entry in entries:
-        entry.stats.live = entry.scope.live
-    return [{name: getattr(entry.stats, name) for name in names} for entry in entries]
+    return [entry.row() for entry in list(_prefixes.values())]
 
 
 def prefix_rows() -> list[tuple[str, int, int, int, bool]]:
     """Return prefix, number of tasks, live bytes, peak, and whether a task runs, by prefix."""
-    with _lock:
-        entries = list(_prefixes.values())
-    return [
-        (each.stats.prefix, each.stats.tasks, each.scope.live, each.stats.peak,
-         each.slots > len(each.idle))
-        for each in entries
-    ]  # fmt: skip
+    rows = []
+    for entry in list(_prefixes.values()):
+        tasks, _, _, peak, *_, running = entry.account.read()
+        rows.append((entry.name, tasks, entry.scope.live, peak, running > 0))
+    return rows

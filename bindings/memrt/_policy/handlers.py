@@ -8,10 +8,12 @@ all entries are removed, exactly the original handler is in force.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memrt import _memrt
+
+if TYPE_CHECKING:
+    from contextvars import ContextVar
 
 Handler = Any  # a NEP 49 capsule
 
@@ -31,7 +33,7 @@ NOT_ENTERED = "not entered"
 """Result of pop(): the owner has no entry in this context."""
 
 
-_stack: ContextVar[tuple[_Entry, ...]] = ContextVar("memrt_handlers", default=())
+_stack: ContextVar[tuple[_Entry, ...]] = _memrt.handler_stack_variable
 
 
 def handler_of(owner: object) -> Handler | None:

@@ -9,6 +9,8 @@
 
 #define KEPT_HANDLER_KEY "memrt.handler" /* in the dictionary of a thread state */
 
+PyObject *memrt__handler_stack_variable;
+
 static PyObject *handler_name; ///< interned name of the handler attribute of memrt.Policy
 
 /// Return the handler in force in this context if it leads to memrt, otherwise the default policy's
@@ -177,10 +179,18 @@ PyMethodDef memrt__current_policy_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int memrt__current_policy_setup(void)
+int memrt__current_policy_setup(PyObject *module)
 {
+    PyObject *none = PyTuple_New(0);
     if (handler_name == NULL) {
         handler_name = PyUnicode_InternFromString("_handler");
     }
-    return handler_name != NULL ? 0 : -1;
+    if (memrt__handler_stack_variable == NULL && none != NULL) {
+        memrt__handler_stack_variable = PyContextVar_New("memrt_handlers", none);
+    }
+    Py_XDECREF(none);
+    if (handler_name == NULL || memrt__handler_stack_variable == NULL) {
+        return -1;
+    }
+    return PyModule_AddObjectRef(module, "handler_stack_variable", memrt__handler_stack_variable);
 }

@@ -23,8 +23,12 @@ int memrt__policy_is_default(const memrt_policy_t *policy);
 /// in for the default policy. NULL, without an exception, if the lookup failed.
 memrt_policy_t *memrt__current_policy(void);
 
+/// Context variable with a tuple: the handlers that memrt put in force in a context, last one last.
+/// Set at import. Only the package reads the entries.
+extern PyObject *memrt__handler_stack_variable;
+
 /// Create the Python objects that each lookup uses. Call once, at import. -1 with an exception.
-int memrt__current_policy_setup(void);
+int memrt__current_policy_setup(PyObject *module);
 
 /// Put a handler in force, and return handlers in force.
 extern PyMethodDef memrt__current_policy_methods[];

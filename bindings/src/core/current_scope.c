@@ -7,8 +7,7 @@
 #include "support/errors.h"
 #include "support/free_threading.h"
 
-/// Context variable with a tuple: the entries of the open scopes of a context, innermost last.
-static PyObject *variable;
+PyObject *memrt__current_scope_variable;
 
 /// Members of an entry, a tuple. ENTRY_OWNER is the object that entered the scope, compared by
 /// identity.
@@ -26,7 +25,7 @@ PyObject *memrt__current_scope_entries(void)
 {
     PyObject *entries = NULL;
     /* GCOV_EXCL_BR_START: the context variable has a default */
-    if (!memrt__current_scope_is_used() || PyContextVar_Get(variable, NULL, &entries) < 0) {
+    if (!memrt__current_scope_is_used() || PyContextVar_Get(memrt__current_scope_variable, NULL, &entries) < 0) {
         /* GCOV_EXCL_BR_STOP */
         PyErr_Clear();
         return NULL;
@@ -100,7 +99,7 @@ PyObject *memrt__current_scope_handler(PyObject *handler)
 static PyObject *set_scope_entries(PyObject *module, PyObject *entries)
 {
     (void)module;
-    PyObject *token = PyContextVar_Set(variable, entries);
+    PyObject *token = PyContextVar_Set(memrt__current_scope_variable, entries);
     if (token == NULL) {
         return NULL;
     }
@@ -118,9 +117,12 @@ PyMethodDef memrt__current_scope_methods[] = {
 int memrt__current_scope_setup(PyObject *module)
 {
     PyObject *none = PyTuple_New(0);
-    if (variable == NULL && none != NULL) {
-        variable = PyContextVar_New("memrt_scopes", none);
+    if (memrt__current_scope_variable == NULL && none != NULL) {
+        memrt__current_scope_variable = PyContextVar_New("memrt_scopes", none);
     }
     Py_XDECREF(none);
-    return variable != NULL ? PyModule_AddObjectRef(module, "scope_variable", variable) : -1;
+    if (memrt__current_scope_variable == NULL) {
+        return -1;
+    }
+    return PyModule_AddObjectRef(module, "scope_variable", memrt__current_scope_variable);
 }

@@ -11,6 +11,10 @@
 /// Name of a capsule over a scope, which holds one reference.
 #define MEMRT_SCOPE_CAPSULE "memrt.scope"
 
+/// Context variable with a tuple: the entries of the open scopes of a context, innermost last. Set
+/// at import.
+extern PyObject *memrt__current_scope_variable;
+
 /// Return the handler of the same policy in the scope of this context; outside of scopes, `handler`
 /// itself. Steals a reference to `handler`, also on failure. NULL with an exception.
 PyObject *memrt__current_scope_handler(PyObject *handler);
