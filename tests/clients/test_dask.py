@@ -15,6 +15,7 @@ import memrt
 import memrt.dask
 import numpy as np
 import pytest
+from memrt._dask import cluster as calls
 from memrt._dask import plugin, tasks
 from memrt._policy.policy import default_policy
 
@@ -277,6 +278,36 @@ def test_report_without_workers_is_refused(tmp_path):
     failed = Client(version={"a": memrt.__version__}, read_tasks={"a": ValueError("other")})
     with pytest.raises(ValueError, match="other"):
         memrt.dask.stats(failed)
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_failed_write_of_a_report_keeps_the_file(tmp_path, monkeypatch, force):
+    path = tmp_path / "page.html"
+    calls._write(str(path), b"first", force)
+    monkeypatch.setattr(os, "replace", lambda *paths: os.stat(tmp_path / "missing"))
+    with pytest.raises(FileNotFoundError if force else FileExistsError):
+        calls._write(str(path), b"second", force)
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
+        ("page.html", b"first")
+    ]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_plugin_that_workers_refuse_is_removed(known):
+    removed = []
+
+    class Refusing(Client):
+        async def register_plugin(self, plugin, name):
+            raise RuntimeError("refused")
+
+        async def unregister_worker_plugin(self, name):
+            removed.append(name)
+            if not known:
+                raise ValueError(name)
+
+    with pytest.raises(RuntimeError, match="refused"):
+        memrt.dask.install(Refusing(version={"a:1": memrt.__version__}))
+    assert removed == ["memrt"]
 
 
 def test_function_of_another_library_stays(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import warnings
@@ -24,7 +25,13 @@ __all__ = ["current_client", "dask_report", "install", "read_stats", "write_repo
 async def install(client: Any, limit: int | str | None, record: bool) -> None:
     """Register the plugin, after a check of the workers' versions of memrt."""
     await expect_memrt(client)
-    await client.register_plugin(plugin.MemrtPlugin(limit, record), name=plugin.NAME)
+    try:
+        await client.register_plugin(plugin.MemrtPlugin(limit, record), name=plugin.NAME)
+    except BaseException:
+        # The scheduler keeps a plugin that workers refused, for workers that join later.
+        with contextlib.suppress(Exception):
+            await client.unregister_worker_plugin(plugin.NAME)
+        raise
     try:
         version = await client.run_on_scheduler(importlib.metadata.version, "memrt")
     except importlib.metadata.PackageNotFoundError:
@@ -73,8 +80,22 @@ async def write_report(client: Any, path: str | os.PathLike[str], force: bool) -
         raise RuntimeError("a cluster must have workers for a report, got none")
     documents.sort(key=lambda document: float(document["started"]))
     data = page.render(documents)
-    with open(path, "wb" if force else "xb") as file:
-        file.write(data)
+    _write(os.path.realpath(os.fsdecode(path)) if force else os.fsdecode(path), data, force)
+
+
+def _write(path: str, data: bytes, force: bool) -> None:
+    """Write a file that is new, or replaces a file. On failure the path is unchanged."""
+    folder = os.path.dirname(path)
+    place = os.path.join(folder, f".memrt-{os.urandom(8).hex()}") if force else path
+    with open(place, "xb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            if force:
+                os.replace(place, path)
+        except BaseException:
+            os.unlink(place)
+            raise
 
 
 async def _read_processes(client: Any, function: Callable[..., Any]) -> list[Any]:
