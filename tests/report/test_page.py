@@ -326,8 +326,8 @@ def test_charts_are_printed_in_light_colors_and_fit_the_paper(visit, recorded):
     assert page.locator("#timeline-chart canvas").bounding_box()["width"] > 640
 
 
-def many(document, count):
-    """Return a copy of a document with `count` live buffers and samples."""
+def many(document, count, readings_count):
+    """Return a copy of a document with `count` live buffers, and with `readings_count` samples."""
     made = copy.deepcopy(document)
     rows = made["live"]["rows"]
     made["live"]["rows"] = [
@@ -336,15 +336,15 @@ def many(document, count):
     line = made["timeline"]
     readings = len(line["t"])
     for name in ("live", "cached", "resident", "scoped"):
-        line[name] = [line[name][i % readings] for i in range(count)]
-    line["live"][count // 3] = 10**9
-    line["t"] = [i / 1000 for i in range(count)]
+        line[name] = [line[name][i % readings] for i in range(readings_count)]
+    line["live"][readings_count // 3] = 10**9
+    line["t"] = [i / 1000 for i in range(readings_count)]
     return made
 
 
-def test_page_of_100_000_buffers_and_samples_is_fast(page_of, document):
+def test_page_of_a_million_buffers_is_fast(page_of, document):
     begin = time.monotonic()
-    page = page_of(many(document, 100_000))
+    page = page_of(many(document, 1_000_000, 100_000))
     assert time.monotonic() - begin < 30  # on a machine under load
     took = page.evaluate(
         "() => { const begin = performance.now();"
@@ -353,7 +353,7 @@ def test_page_of_100_000_buffers_and_samples_is_fast(page_of, document):
     )
     assert took < 3000
     assert page.locator("#live-table tbody tr").count() == 25
-    assert page.locator("#live-table .count").inner_text() == "1 to 25 of 100,000"
+    assert page.locator("#live-table .count").inner_text() == "1 to 25 of 1,000,000"
     assert page.evaluate("document.querySelectorAll('*').length") < 10_000
     readings = columns(page, "timeline-chart")
     assert len(readings[0]) <= 4000

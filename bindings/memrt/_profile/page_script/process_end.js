@@ -1,26 +1,26 @@
 /** Sections about the end of the process: live buffers, leaks, holders, retention; and all its memory. */
 
+/** Show live buffers. A row of the table is the number of a row in the packed columns. */
 function live(recorded, sites) {
-  const at = Object.fromEntries(recorded.live.columns.map((name, i) => [name, i]));
-  const field = (name) => (row) => row[at[name]];
-  const rows = recorded.live.rows;
+  const at = Object.fromEntries(Object.entries(recorded.live.packed).map(([name, column]) => [name, packedColumn(column)]));
+  const rows = Array.from({ length: recorded.live.count }, (_, i) => i);
   const more = recorded.live.more ? ` The ${number(recorded.live.more)} smallest are omitted.` : "";
   $("live-about").textContent = `Tracked buffers, after garbage collection.${more}`;
   table($("live-table"), [
-    { title: "Size", of: field("nbytes"), text: bytes, right: true },
-    { title: "Allocation site", of: (row) => sites.place(field("site")(row)), text: (_, row) => siteLink(sites, field("site")(row)), kind: "place" },
-    { title: "Scope", of: field("scope") },
-    { title: "Name", of: field("name") },
-    { title: "Age", of: field("age"), text: seconds, right: true },
-    { title: "References", of: field("refcount"), text: number, right: true, common: true },
-    { title: "Sampling weight", of: field("weight"), text: number, right: true, common: true },
-    { title: "Kind", of: field("kind"), common: true },
-    { title: "Policy", of: field("policy"), common: true },
-    { title: "Thread", of: field("thread"), text: String, right: true, common: true },
-    { title: "Serial number", of: field("id"), text: number, right: true },
-    { title: "Address", of: field("address"), text: (address) => `0x${address.toString(16)}`, kind: "code" },
+    { title: "Size", of: at.nbytes, text: bytes, right: true },
+    { title: "Allocation site", of: (row) => sites.place(at.site(row)), text: (_, row) => siteLink(sites, at.site(row)), kind: "place" },
+    { title: "Scope", of: at.scope },
+    { title: "Name", of: at.name },
+    { title: "Age", of: at.age, text: seconds, right: true },
+    { title: "References", of: at.refcount, text: number, right: true, common: true },
+    { title: "Sampling weight", of: at.weight, text: number, right: true, common: true },
+    { title: "Kind", of: at.kind, common: true },
+    { title: "Policy", of: at.policy, common: true },
+    { title: "Thread", of: at.thread, text: String, right: true, common: true },
+    { title: "Serial number", of: at.id, text: number, right: true },
+    { title: "Address", of: at.address, text: (address) => `0x${address.toString(16)}`, kind: "code" },
   ], rows, { label: "live buffers", sort: { column: 0, falling: true },
-    search: (row) => [sites.place(field("site")(row)), ...["scope", "name", "kind", "policy"].map((name) => field(name)(row) || "")].join(" ") });
+    search: (row) => [sites.place(at.site(row)), ...["scope", "name", "kind", "policy"].map((name) => at[name](row) || "")].join(" ") });
 }
 
 /** List lost or held buffers, a line for each allocation site. */

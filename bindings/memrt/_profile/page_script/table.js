@@ -1,4 +1,4 @@
-/** Tables: sorted by a click on a column head, searchable, divided into pages. */
+/** Tables: sorted by a click on a column head, searchable, divided into pages; and packed columns. */
 
 const PAGE = 25; // rows on one page of a table
 
@@ -97,4 +97,27 @@ function table(place, allColumns, rows, { search = null, sort = null, label }) {
     on.disabled = to >= shown.length;
   }
   arrange();
+}
+
+// --- Packed columns: the values of many rows, decoded at the first use. ---
+
+const CELLS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array };
+
+/** Return the cells of a packed column as a typed array. */
+function cellsOf({ width, cells }) {
+  const text = atob(cells);
+  const found = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i += 1) found[i] = text.charCodeAt(i);
+  return new CELLS[width](found.buffer);
+}
+
+/** Return a function from the number of a row to the value in a packed column. */
+function packedColumn(column) {
+  const { width, values, start } = column;
+  if (width === 0) return () => values[0];
+  let cells = null;
+  return (i) => {
+    cells = cells || cellsOf(column);
+    return values ? values[cells[i]] : start + cells[i];
+  };
 }
