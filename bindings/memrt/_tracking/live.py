@@ -203,7 +203,9 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
     Parameters
     ----------
     frames : int, default 16
-        Maximum of Python calls to record for each allocation, 0 to 128.
+        Maximum of Python calls to record for each allocation, 0 to 128: the innermost calls. From 3
+        on, if all of them are in libraries, the innermost call of the user's code and the call of
+        the library there replace the last two.
     native : int, default 0
         Maximum of calls of native code to record for each allocation, 0 to 128. Some call
         stacks are fast only if libunwind is installed (Debian: libunwind8).

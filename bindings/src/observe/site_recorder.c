@@ -5,8 +5,10 @@
 
 #include "observe/site_recorder.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/interpreter.h"
 #include "observe/frames.h"
@@ -19,6 +21,7 @@
 typedef struct cache_entry {
     PyCodeObject *code; ///< NULL: the slot is empty
     int instruction;
+    bool is_user; ///< outside of the standard library and of installed packages
     memrt_frame_t frame;
 } cache_entry_t;
 
@@ -125,25 +128,49 @@ static memrt_frame_t create_frame(const memrt_call_t *call)
     return frame;
 }
 
-/// Write the cached frames of calls to `out`; 0: not in the cache.
-static void find_cached_frames(const memrt_call_t *calls, size_t count, memrt_frame_t *out)
+/// Return whether code is neither of the standard library nor of an installed package.
+static bool is_user_code(const PyCodeObject *code)
 {
+    static const char *const inside[] = {"/site-packages/", "/dist-packages/",
+                                         "/lib/python3",    "/lib64/python3",
+                                         "<frozen ",        "<__array_function__"};
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    const char *file = encode_utf8(code->co_filename);
+    memrt__pending_restore(&pending);
+    size_t i = 0;
+    while (file != NULL && i < Py_ARRAY_LENGTH(inside) && strstr(file, inside[i]) == NULL) {
+        i++;
+    }
+    return file == NULL || i == Py_ARRAY_LENGTH(inside);
+}
+
+/// Write the cached frames of calls to `out`; 0: not in the cache. Returns the position of the
+/// first cached frame of user code, or `count`.
+static size_t find_cached_frames(const memrt_call_t *calls, size_t count, memrt_frame_t *out)
+{
+    size_t user = count;
     MEMRT_MUTEX_LOCK(&mutex);
     for (size_t i = 0; i < count; i++) {
-        out[i] = cache.capacity == 0 ? 0 : find_slot(calls[i].code, calls[i].instruction)->frame;
+        const cache_entry_t *entry =
+            cache.capacity == 0 ? NULL : find_slot(calls[i].code, calls[i].instruction);
+        out[i] = entry == NULL ? 0 : entry->frame;
+        user = user == count && entry != NULL && entry->is_user ? i : user;
     }
     MEMRT_MUTEX_UNLOCK(&mutex);
+    return user;
 }
 
 /// Put a frame into the cache, unless memory ran out or the frame is cached already.
 static void cache_frame(const memrt_call_t *call, memrt_frame_t frame)
 {
+    bool is_user = is_user_code(call->code);
     cache_t full = {0};
     MEMRT_MUTEX_LOCK(&mutex);
     cache_entry_t *entry = reserve_slot(&full) ? find_slot(call->code, call->instruction) : NULL;
     if (entry != NULL && entry->code == NULL) { /* GCOV_EXCL_BR_LINE: only after a collection */
         Py_INCREF(call->code);
-        *entry = (cache_entry_t){call->code, call->instruction, frame};
+        *entry = (cache_entry_t){call->code, call->instruction, is_user, frame};
         cache.count++;
     }
     MEMRT_MUTEX_UNLOCK(&mutex);
@@ -162,6 +189,34 @@ static memrt_frame_t add_frame(const memrt_call_t *call)
     return frame;
 }
 
+/// Create the frames of calls that have no cached frame. Returns the position of the first call of
+/// user code, or `count`.
+static size_t complete_frames(const memrt_call_t *calls, size_t count, memrt_frame_t *frames)
+{
+    size_t user = find_cached_frames(calls, count, frames);
+    for (size_t i = 0; i < count; i++) {
+        if (frames[i] == 0) {
+            frames[i] = add_frame(&calls[i]);
+            user = i < user && is_user_code(calls[i].code) ? i : user;
+        }
+    }
+    return user;
+}
+
+/// Replace the last two of `count` > 2 frames, all of libraries, by the innermost call of user code
+/// and the call of a library there, if such a call exists.
+static void end_at_user_call(PyThreadState *thread, memrt_frame_t *out, size_t count)
+{
+    memrt_call_t calls[MEMRT_FRAMES_MAX];
+    memrt_frame_t frames[MEMRT_FRAMES_MAX];
+    size_t depth = memrt__frames_of(thread, calls, MEMRT_FRAMES_MAX);
+    size_t user = complete_frames(calls, depth, frames);
+    if (user < depth && user > 0 && frames[user] != 0 && frames[user - 1] != 0) {
+        out[count - 2] = frames[user - 1];
+        out[count - 1] = frames[user];
+    }
+}
+
 /// Write the Python frames of the calling thread, if it holds the GIL. Returns their number.
 static size_t write_python_frames(memrt_frame_t *out, size_t max)
 {
@@ -170,13 +225,15 @@ static size_t write_python_frames(memrt_frame_t *out, size_t max)
         return 0;
     }
     PyThreadState *thread = PyThreadState_Get();
-    size_t count = 0, depth = memrt__frames_of(thread, calls, Py_MIN(max, MEMRT_FRAMES_MAX));
-    find_cached_frames(calls, depth, out);
+    size_t count = 0, limit = Py_MIN(max, MEMRT_FRAMES_MAX);
+    size_t depth = memrt__frames_of(thread, calls, limit);
+    size_t user = complete_frames(calls, depth, out);
     for (size_t i = 0; i < depth; i++) {
-        memrt_frame_t frame = out[i] != 0 ? out[i] : add_frame(&calls[i]);
-        if (frame != 0) {
-            out[count++] = frame;
-        }
+        out[count] = out[i];
+        count += out[i] != 0;
+    }
+    if (user == depth && count == limit && limit > 2) {
+        end_at_user_call(thread, out, count);
     }
     return count;
 }

@@ -1,6 +1,7 @@
 """Allocation sites, and samples of allocations."""
 
 import gc
+import importlib
 import math
 import os
 import subprocess
@@ -192,6 +193,48 @@ def test_undecodable_file_name_is_left_out():
     with memrt.debug.tracking():
         mi = namespace["f"]()
     assert buffer_of(mi).site.frames[0].file is None
+
+
+DEEP = """import memrt
+def keep(found, depth):
+    found.append(descend(depth))
+def descend(depth):
+    return descend(depth - 1) if depth else memrt.alloc(1000)
+"""
+
+
+@pytest.fixture
+def deep_library(tmp_path, monkeypatch):
+    """Return a module of a package folder. keep(list, depth) allocates `depth` + 1 calls deeper."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "deep_library.py").write_text(DEEP)
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("deep_library")
+    del sys.modules["deep_library"]
+
+
+@pytest.mark.parametrize("frames", [3, 8])
+def test_call_deep_in_a_library_keeps_the_line_of_the_user(deep_library, frames):
+    found = []
+    with memrt.debug.tracking(frames=frames):
+        for _ in range(2):  # new frames, then cached frames
+            deep_library.keep(found, 20)
+    first, second = (buffer_of(mi).site for mi in found)
+    *inner, outermost, caller = [frame.function for frame in first.frames]
+    assert first is second
+    assert (inner, outermost) == (["descend"] * (frames - 2), "keep")
+    assert caller.endswith("test_call_deep_in_a_library_keeps_the_line_of_the_user")
+    assert first.place.file == __file__
+
+
+def test_call_deep_in_a_library_without_a_user_keeps_inner_calls(deep_library):
+    found = []
+    with memrt.debug.tracking(frames=8):
+        thread = threading.Thread(target=deep_library.keep, args=(found, 20))
+        thread.start()
+        thread.join()
+    assert [frame.function for frame in buffer_of(found[0]).site.frames] == ["descend"] * 8
 
 
 def test_sites_are_summed_by_place_largest_first():
