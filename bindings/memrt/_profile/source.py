@@ -57,7 +57,7 @@ def excerpts(sites: Iterable[int]) -> list[Excerpt]:
 
 def _excerpt(frame: Frame) -> Excerpt | None:
     """Return the lines around a call, or None if the source has no such line."""
-    lines = _lines(frame.file) if frame.file else []
+    lines = source_lines(frame.file) if frame.file else []
     if not 1 <= frame.line <= len(lines):
         return None
     first, last = max(frame.line - NEIGHBOURS, 1), min(frame.line + NEIGHBOURS, len(lines))
@@ -69,8 +69,11 @@ def _excerpt(frame: Frame) -> Excerpt | None:
     return Excerpt(frame, first, [_cut(line) for line in dedent(shown).split("\n")])
 
 
-def _lines(file: str) -> list[str]:
-    """Return the lines of a source file; an empty list without a readable file."""
+def source_lines(file: str) -> list[str]:
+    """Return the lines of a source file, or of a notebook's cell; empty without a readable file.
+
+    Devices, pipes and files of more than MOST_BYTES are not read.
+    """
     try:
         status = os.stat(file)
     except OSError:

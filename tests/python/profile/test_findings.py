@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import os
 import subprocess
 import sys
 import sysconfig
@@ -302,6 +303,8 @@ def test_statement_over_lines_has_one_first_line(tmp_path):
     assert statement_at(str(file), 4).line == 2
     assert statement_at(str(file), 9) is None
     assert statement_at("<string>", 1) is None
+    os.mkfifo(tmp_path / "pipe.py")
+    assert statement_at(str(tmp_path / "pipe.py"), 1) is None
 
 
 def buffer(number, site=0, age=0):

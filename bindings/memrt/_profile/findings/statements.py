@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import linecache
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
+
+from memrt._profile.source import source_lines
 
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)
 _METHODS: dict[type[ast.AST], str] = dict(
@@ -50,7 +51,7 @@ class Statement(NamedTuple):
 def _statements(file: str) -> tuple[ast.stmt, ...]:
     """Return the simple statements of a file; an empty tuple if the source is unreadable."""
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = ast.parse("".join(source_lines(file)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return tuple(

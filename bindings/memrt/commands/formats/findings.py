@@ -39,7 +39,7 @@ class Line(NamedTuple):
     line: int
 
 
-class Finding(NamedTuple):
+class PlacedFinding(NamedTuple):
     """A finding at its source line."""
 
     rule: str
@@ -49,13 +49,13 @@ class Finding(NamedTuple):
     """Calls of the allocation site: the user's call first, then innermost first."""
 
 
-def read_findings(documents: Iterable[Document]) -> list[Finding]:
+def read_findings(documents: Iterable[Document]) -> list[PlacedFinding]:
     """Return the findings of all processes in the order of RULES, the most bytes first.
 
     Findings of rules that this memrt does not know are left out.
     """
     found = [
-        Finding(
+        PlacedFinding(
             each["rule"],
             f"{each['text']}. Next step: {each['fix']}",
             each["bytes"],

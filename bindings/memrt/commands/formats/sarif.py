@@ -13,7 +13,14 @@ from urllib.parse import quote
 
 from memrt import __version__
 from memrt._profile.recording import Document
-from memrt.commands.formats.findings import RULES, Finding, Line, Rule, read_findings, relative
+from memrt.commands.formats.findings import (
+    RULES,
+    Line,
+    PlacedFinding,
+    Rule,
+    read_findings,
+    relative,
+)
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "SRCROOT"
@@ -47,7 +54,7 @@ def _rule(name: str, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, root: str) -> dict[str, Any]:
+def _result(finding: PlacedFinding, root: str) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": list(RULES).index(finding.rule),
