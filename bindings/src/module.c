@@ -157,10 +157,10 @@ static int module_exec(PyObject *module)
         import_numpy() < 0 || memrt__base_chain_setup() < 0 || memrt__oom_error_setup(module) < 0 ||
         memrt__handler_setup() < 0 || memrt__current_policy_setup(module) < 0 ||
         memrt__errors_setup(module) < 0 || memrt__current_scope_setup(module) < 0 ||
-        memrt__scoped_task_setup(module) < 0 ||
-        memrt__meminfo_type_setup(module) < 0 || memrt__tensor_setup(module) < 0 ||
-        memrt__dlpack_c_api_setup() < 0 || memrt__dlpack_import_setup() < 0 ||
-        add_functions(module) < 0 || add_api_capsule(module) < 0) {
+        memrt__scoped_task_setup(module) < 0 || memrt__meminfo_type_setup(module) < 0 ||
+        memrt__tensor_setup(module) < 0 || memrt__dlpack_c_api_setup() < 0 ||
+        memrt__dlpack_import_setup() < 0 || add_functions(module) < 0 ||
+        add_api_capsule(module) < 0) {
         return -1;
     }
     memrt__interpreter_set_work(memrt__owner_drain);

@@ -25,7 +25,8 @@ PyObject *memrt__current_scope_entries(void)
 {
     PyObject *entries = NULL;
     /* GCOV_EXCL_BR_START: the context variable has a default */
-    if (!memrt__current_scope_is_used() || PyContextVar_Get(memrt__current_scope_variable, NULL, &entries) < 0) {
+    if (!memrt__current_scope_is_used() ||
+        PyContextVar_Get(memrt__current_scope_variable, NULL, &entries) < 0) {
         /* GCOV_EXCL_BR_STOP */
         PyErr_Clear();
         return NULL;
