@@ -12,7 +12,7 @@
 
 /// Switch of tracemalloc: 0 while tracemalloc is off. CPython writes the int with the GIL held.
 /// Points to a constant 1 while the address of the switch is unknown.
-extern const int *memrt__tracemalloc_switch;
+extern MEMRT_HIDDEN const int *memrt__tracemalloc_switch;
 
 /// First members of a context. The variables are one immutable mapping: a change of any variable
 /// puts another mapping into the context. CPython writes the members with the GIL held.
@@ -28,7 +28,7 @@ extern int memrt__context_is_known;
 #if PY_VERSION_HEX < 0x030C0000
 
 /// Address of the thread state that holds the GIL. Points to a constant 0 while unknown.
-extern const uintptr_t *memrt__attached_state;
+extern MEMRT_HIDDEN const uintptr_t *memrt__attached_state;
 
 #endif
 

@@ -38,7 +38,7 @@ typedef struct memrt_last_policy {
 } memrt_last_policy_t;
 
 /// Only for the functions of this header.
-extern MEMRT_THREAD_LOCAL memrt_last_policy_t memrt__last_policy;
+extern MEMRT_HIDDEN MEMRT_THREAD_LOCAL memrt_last_policy_t memrt__last_policy;
 
 /// Return whether the calling thread holds the GIL with the thread state of its last lookup.
 static inline int memrt__policy_record_is_attached(const PyThreadState *thread)
@@ -70,7 +70,7 @@ static inline int memrt__policy_record_read(memrt_policy_t **policy)
 
 /// Whether any context ever had a policy other than the default policy, or a scope. Never cleared:
 /// contexts are copied, so the end of the last copy is unknown. Only for the functions below.
-extern atomic_bool memrt__policy_was_chosen;
+extern MEMRT_HIDDEN atomic_bool memrt__policy_was_chosen;
 
 /// Note that a context gets a policy other than the default policy, or a scope.
 void memrt__policy_record_note_choice(void);

@@ -19,7 +19,11 @@ typedef struct memrt_binding {
     PyObject *cuda_error;       ///< the class memrt.cuda.CudaError
 } memrt_binding_t;
 
-extern memrt_binding_t memrt__binding;
+/// Variable of this library alone. An access needs no load of the address from the global offset
+/// table, which the compiler expects for other declarations of variables.
+#define MEMRT_HIDDEN __attribute__((visibility("hidden")))
+
+extern MEMRT_HIDDEN memrt_binding_t memrt__binding;
 
 static inline const memrt_api_t *memrt__api(void)
 {
