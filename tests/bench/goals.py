@@ -184,7 +184,7 @@ KEPT_BLOCKS = (
     "the use the peak falls from 7.4 to 6.9 MiB, and another trace grows from 68.4 to 71.0 MiB."
 )
 CONTEXTS = (
-    "an array of 64 B is one allocation of 103 instructions. Of the 24 that a policy adds, 17 "
+    "an array of 64 B is one allocation of 102 instructions. Of the 24 that a policy adds, 17 "
     "compare the context of the running task with the last one, because CPython has no cheaper "
     "sign of a change, and 7 are those of `allocate_from`."
 )
