@@ -533,6 +533,24 @@ def enter_scope_and_policy(ground: Ground) -> None:
     ground.policy.__enter__()
 
 
+def new_account(ground: Ground) -> None:
+    ground.account = _memrt.TaskAccount()
+
+
+def enter_scope_and_account(ground: Ground) -> None:
+    enter_scope(ground)
+    new_account(ground)
+
+
+def run_task(ground: Ground) -> dict[str, object]:
+    """Run a task twice: the second call enters scope and policy by the values of the first."""
+    slot = [ground.inside._capsule, memrt.Policy.__enter__, None, None, None]
+    message: dict[str, object] = {}
+    for _ in range(2):
+        message = _memrt.run_task(ground.account, slot, ground.policy, repr, dict)
+    return message
+
+
 def leave_scopes(ground: Ground) -> None:
     from memrt._policy import current_scope
 
@@ -1400,6 +1418,9 @@ CASES: dict[str, Case] = {
     "_memrt.scope_stats": scoped(lambda g: _memrt.scope_stats(g.inside._capsule)),
     "_memrt.scope_sizes": scoped(lambda g: _memrt.scope_sizes(g.inside._capsule)),
     "_memrt.scope_reset_peak": scoped(lambda g: _memrt.scope_reset_peak(g.inside._capsule)),
+    "_memrt.TaskAccount": Case(lambda g: _memrt.TaskAccount()),
+    "_memrt.TaskAccount.read": Case(lambda g: g.account.read(), new_account),
+    "_memrt.run_task": Case(run_task, enter_scope_and_account, leave_scopes, sets_context=True),
     "_memrt.live": Case(lambda g: _memrt.live(dict), enter_tracking, leave_tracking),
     "_memrt.set_tracking": Case(lambda g: _memrt.set_tracking(_memrt.tracking_enabled())),
     "_memrt.tracking_enabled": Case(lambda g: _memrt.tracking_enabled()),
