@@ -151,8 +151,9 @@ def test_stub_declares_exactly_the_extension_names():
     declared = {
         node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
-    present = {n for n in dir(_memrt) if not n.startswith("_")} - {"api", "scope_variable"}
-    assert set(declared) == present
+    variables = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    present = {n for n in dir(_memrt) if not n.startswith("_")}
+    assert set(declared) | {n for n in variables if not n.startswith("_")} == present
     attributes = {n.name for n in declared["MemInfo"].body if isinstance(n, ast.FunctionDef)}
     assert {n for n in vars(memrt.MemInfo) if not n.startswith("__")} <= attributes
 
