@@ -185,7 +185,7 @@ int memrt__current_policy_setup(PyObject *module)
     if (handler_name == NULL) {
         handler_name = PyUnicode_InternFromString("_handler");
     }
-    if (memrt__handler_stack_variable == NULL && none != NULL) {
+    if (memrt__handler_stack_variable == NULL && handler_name != NULL && none != NULL) {
         memrt__handler_stack_variable = PyContextVar_New("memrt_handlers", none);
     }
     Py_XDECREF(none);

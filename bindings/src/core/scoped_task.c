@@ -336,15 +336,25 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int memrt__scoped_task_setup(PyObject *module)
+/// Create a type or text at the first load, or at the next one if memory was refused. -1 with an
+/// exception.
+static int create_objects(void)
 {
-    if (account_type == NULL) {
-        op_key = PyUnicode_InternFromString("op");
-        nbytes_key = PyUnicode_InternFromString("nbytes");
-        account_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    }
-    if (account_type == NULL || op_key == NULL || nbytes_key == NULL) {
+    if (op_key == NULL && (op_key = PyUnicode_InternFromString("op")) == NULL) {
         return -1;
     }
-    return PyModule_AddObjectRef(module, "TaskAccount", (PyObject *)account_type);
+    if (nbytes_key == NULL && (nbytes_key = PyUnicode_InternFromString("nbytes")) == NULL) {
+        return -1;
+    }
+    if (account_type == NULL) {
+        account_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    }
+    return account_type != NULL ? 0 : -1;
+}
+
+int memrt__scoped_task_setup(PyObject *module)
+{
+    return create_objects() == 0
+               ? PyModule_AddObjectRef(module, "TaskAccount", (PyObject *)account_type)
+               : -1;
 }
