@@ -7,7 +7,6 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
-#include "runtime/os/os.h"
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/soft_limit.h"
 #include "runtime/pressure/pressure_thread.h"
@@ -173,12 +172,8 @@ TEST_EACH(rise_above_soft_limit_calls_callbacks_and_refuses_nothing, PLACES)
     usleep(20000);
     ck_assert_uint_eq(memrt__load_relaxed(&calls), 0);
     ck_assert_uint_eq(get_rises(&place), 0);
-    uint64_t begin = memrt__os_now_ns();
     void *second = alloc(&place, 3 * MIB);
     await_word(&calls, 1);
-    if (suite_measures_memory()) {
-        ck_assert_uint_lt(memrt__os_now_ns() - begin, 100000000u); /* woken: no period passes */
-    }
     ck_assert_uint_eq(memrt__load_relaxed(&last_level), MEMRT_PRESSURE_MEDIUM);
     memrt_pressure_t pressure = {.struct_size = sizeof(pressure)};
     ck_assert_int_eq(api->pressure_read(&pressure), MEMRT_OK);
