@@ -98,10 +98,12 @@ def cost_of(cost: dict[str, Any]) -> float:
 
 
 def cost_text(cost: dict[str, Any]) -> str:
+    share = cost_of(cost)
     return (
-        f"A graph of tasks of 1 ms takes {cost_of(cost):+.1%} of the processor time of the worker "
-        f"with memrt, the median of {len(cost['stock'])} rounds in turn. The account itself takes "
-        f"{cost['own'] * 1e6:.0f} µs per task."
+        f"For a graph of tasks of 1 ms, a worker with memrt takes {abs(share):.1%} "
+        f"{'less' if share < 0 else 'more'} processor time than a worker without: the median of "
+        f"{len(cost['stock'])} rounds in turn. The account itself takes {cost['own'] * 1e6:.0f} µs "
+        "per task."
     )
 
 
