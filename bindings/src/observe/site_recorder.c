@@ -162,9 +162,8 @@ static size_t find_cached_frames(const memrt_call_t *calls, size_t count, memrt_
 }
 
 /// Put a frame into the cache, unless memory ran out or the frame is cached already.
-static void cache_frame(const memrt_call_t *call, memrt_frame_t frame)
+static void cache_frame(const memrt_call_t *call, bool is_user, memrt_frame_t frame)
 {
-    bool is_user = is_user_code(call->code);
     cache_t full = {0};
     MEMRT_MUTEX_LOCK(&mutex);
     cache_entry_t *entry = reserve_slot(&full) ? find_slot(call->code, call->instruction) : NULL;
@@ -180,11 +179,11 @@ static void cache_frame(const memrt_call_t *call, memrt_frame_t frame)
 /// Create and cache the frame of a call; 0: no memory. create_frame() may run the collector, which
 /// may reenter this function or run memrt__site_recorder_forget(). So no slot pointer is kept
 /// across that call.
-static memrt_frame_t add_frame(const memrt_call_t *call)
+static memrt_frame_t add_frame(const memrt_call_t *call, bool is_user)
 {
     memrt_frame_t frame = create_frame(call);
     if (frame != 0) {
-        cache_frame(call, frame);
+        cache_frame(call, is_user, frame);
     }
     return frame;
 }
@@ -196,8 +195,9 @@ static size_t complete_frames(const memrt_call_t *calls, size_t count, memrt_fra
     size_t user = find_cached_frames(calls, count, frames);
     for (size_t i = 0; i < count; i++) {
         if (frames[i] == 0) {
-            frames[i] = add_frame(&calls[i]);
-            user = i < user && is_user_code(calls[i].code) ? i : user;
+            bool is_user = is_user_code(calls[i].code);
+            frames[i] = add_frame(&calls[i], is_user);
+            user = i < user && is_user ? i : user;
         }
     }
     return user;
