@@ -42,9 +42,8 @@ class Heartbeat:
 def _figures(workers: Iterable[Any]) -> dict[str, Any]:
     now, held = stats(), _held_results(workers)
     rows: list[list[Any]] = []
-    for name, tasks, live, peak, running in sorted(prefix_rows(), key=lambda row: -row[2]):
-        # A running task may still free memory.
-        outlived = 0 if running else max(live - held[name], 0)
+    for name, tasks, live, peak, needed in sorted(prefix_rows(), key=lambda row: -row[2]):
+        outlived = 0 if needed else max(live - held[name], 0)
         rows.append([name, tasks, live, peak, outlived])
     return {
         "process": PROCESS,

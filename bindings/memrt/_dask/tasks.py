@@ -10,10 +10,11 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import get_ident
+from time import monotonic
 from typing import Any, TypeAlias
 
 from memrt import _memrt
-from memrt._policy.current_scope import enter_scope
+from memrt._policy.current_scope import enter_scope, leave_scope
 from memrt._policy.policy import Policy
 from memrt._policy.scope import Scope, open_scope
 from memrt._support.public import public
@@ -23,6 +24,16 @@ PROCESS = secrets.token_hex(8)
 """Name of this process. Process ids of several machines may be equal."""
 MOST_SLOTS = 64
 """Inner scopes of a prefix: threads above this number share scopes."""
+MOST_SCOPES = 2048
+"""Scopes of prefixes and their threads: half of the scopes of a process."""
+MOST_PREFIXES = 4096
+"""Prefixes with figures of their own."""
+RETRY = 1.0
+"""Seconds until the next attempt, after the process had no room for a scope."""
+REST = 50
+"""Pause after a failed attempt to enter a scope, as a multiple of its time."""
+OTHERS = "other tasks"
+"""Row and scope of the tasks without a row or scope of their own."""
 
 _FIGURES = ("tasks", "errors", "failed", "peak", "peak_error", "result", "kept", "temporary")
 _Slot: TypeAlias = list[Any]
@@ -91,48 +102,105 @@ class TaskStats:
         )
 
 
-class _Prefix:
-    """Account of a prefix: one scope, and an inner scope for each thread that runs tasks.
+class Pool:
+    """Scope, and an inner scope for each thread that runs tasks.
 
-    A thread runs one task at a time, so the rise of the scope's peak is the peak of the task. The
-    peak of a scope is exact while one thread allocates.
+    A thread runs one task at a time, so the rise of the inner scope's peak is the peak of the task.
+    The peak of a scope is exact while one thread allocates. The scopes are opened at the first use.
 
-    Threads: `idle` and `spare` change by atomic operations, and `slots` changes under the lock.
+    Threads: `idle` and `spare` change by atomic operations, and the rest changes under the lock.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.account = _memrt.TaskAccount()
-        self.scope = open_scope(None, _scope_name(name))
+        self.scope: Scope | None = None
         self.idle: dict[int, _Slot] = {}
         self.spare: list[_Slot] = []
         self.slots = 0
 
-    def take_slot(self) -> _Slot:
-        """Return a slot for a thread without a slot of its own."""
+    @property
+    def live(self) -> int:
+        """Bytes in use; 0 without a scope."""
+        return 0 if self.scope is None else self.scope.live
+
+    def take_slot(self) -> _Slot | None:
+        """Return a slot for a thread without a slot of its own; None without room for a scope."""
         with contextlib.suppress(IndexError):
             return self.spare.pop()
-        if self.slots >= MOST_SLOTS:
+        slot = self._open_slot() if self.slots < MOST_SLOTS else None
+        if slot is None:
             with contextlib.suppress(KeyError):  # other threads take slots, too
                 return self.idle.popitem()[1]
+        return slot or self._open_slot()
+
+    def _open_slot(self) -> _Slot | None:
+        global _opened
         with _lock:
+            outer = self._open_outer()
+            if outer is None or not self._has_room():
+                return None
+            inner = _open(outer, f"slot {self.slots + 1}")
+            if inner is None:
+                return None
             self.slots += 1
-            name = f"slot {self.slots}"
-        return _slot(open_scope(self.scope, name))
+            _opened += 1
+        return _slot(inner)
+
+    def _open_outer(self) -> Scope | None:
+        global _opened
+        if self.scope is None and self._has_room():
+            self.scope = _open(None, _scope_name(self.name))
+            _opened += self.scope is not None
+        return self.scope
+
+    def _has_room(self) -> bool:
+        return _opened < MOST_SCOPES or self.name == OTHERS
+
+
+class Prefix:
+    """Account of a prefix, and the scopes of its tasks."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.account = _memrt.TaskAccount()
+        self.pool = Pool(name)
 
     def row(self) -> dict[str, Any]:
+        """Return the figures as fields of TaskStats by name."""
         figures = dict(zip(_FIGURES, self.account.read(), strict=False))
-        return {"prefix": self.name, "live": self.scope.live, **figures}
+        return {"prefix": self.name, "live": self.pool.live, **figures}
 
 
-def _slot(scope: Scope) -> _Slot:
-    """Return a slot of ``_memrt.run_task``."""
+def _open(around: Scope | None, name: str) -> Scope | None:
+    """Return a scope, or None without room for more scopes in the process. Under the lock."""
+    global _next_attempt
+    if monotonic() < _next_attempt:
+        return None
+    try:
+        return open_scope(around, name)
+    except RuntimeError:
+        _next_attempt = monotonic() + RETRY
+        return None
 
-    def enter(policy: Policy) -> None:
-        enter_scope(scope, scope)
+
+def _slot(scope: Scope | None) -> _Slot:
+    """Return a slot of ``_memrt.run_task``. Tasks of a slot without a scope have no sizes."""
+
+    def enter(policy: Policy) -> bool:
+        global _next_entry
+        begin = monotonic()
+        if scope is not None and begin >= _next_entry:
+            try:
+                enter_scope(scope, scope)
+                policy.__enter__()
+                return True
+            except MemoryError:  # too many policies, or no memory; the text may take seconds
+                leave_scope(scope)
+                _next_entry = monotonic() + RETRY + REST * (monotonic() - begin)
         policy.__enter__()
+        return False
 
-    return [scope._capsule, enter, None, None, None]
+    return [scope and scope._capsule, enter, None, None, None]
 
 
 def _scope_name(prefix: str) -> str:
@@ -142,7 +210,10 @@ def _scope_name(prefix: str) -> str:
 
 
 _lock = threading.Lock()
-_prefixes: dict[str, _Prefix] = {}
+_prefixes: dict[str, Prefix] = {}
+_opened = 0
+_next_attempt = 0.0
+_next_entry = 0.0
 
 
 def _recover_after_fork() -> None:
@@ -162,13 +233,27 @@ def run_task(prefix: str, policy: Policy, function: Callable[..., Any], *argumen
         Result of the call: "op" is "task-finished" for a success, "nbytes" the size of the result.
     """
     entry = _prefixes.get(prefix) or _add_prefix(prefix)
-    idle, thread = entry.idle, get_ident()
-    slot = idle.pop(thread, None) or entry.take_slot()
+    pool, thread = entry.pool, get_ident()
+    slot = pool.idle.pop(thread, None)
+    if slot is None:
+        pool, slot = _take_slot(pool)
     try:
         return _run(entry.account, slot, policy, _free_frames, function, *arguments)
     finally:
-        if idle.setdefault(thread, slot) is not slot:  # a task inside of the task was first
-            entry.spare.append(slot)
+        if pool.idle.setdefault(thread, slot) is not slot:  # a task inside of the task was first
+            pool.spare.append(slot)
+
+
+def _take_slot(pool: Pool) -> tuple[Pool, _Slot]:
+    """Return a slot for a thread, and the pool that takes the slot back.
+
+    Without room for scopes, the slot belongs to OTHERS, or has no scope.
+    """
+    slot = pool.take_slot()
+    if slot is None:
+        pool = (_prefixes.get(OTHERS) or _add_prefix(OTHERS)).pool
+        slot = pool.idle.pop(get_ident(), None) or pool.take_slot()
+    return (Pool(OTHERS), _slot(None)) if slot is None else (pool, slot)
 
 
 def _free_frames(message: dict[str, Any]) -> None:
@@ -182,9 +267,11 @@ def _free_frames(message: dict[str, Any]) -> None:
         error = error.__context__
 
 
-def _add_prefix(prefix: str) -> _Prefix:
+def _add_prefix(prefix: str) -> Prefix:
     with _lock:
-        return _prefixes.get(prefix) or _prefixes.setdefault(prefix, _Prefix(prefix))
+        if len(_prefixes) >= MOST_PREFIXES:
+            prefix = OTHERS
+        return _prefixes.get(prefix) or _prefixes.setdefault(prefix, Prefix(prefix))
 
 
 def task_rows() -> list[dict[str, Any]]:
@@ -193,9 +280,13 @@ def task_rows() -> list[dict[str, Any]]:
 
 
 def prefix_rows() -> list[tuple[str, int, int, int, bool]]:
-    """Return prefix, number of tasks, live bytes, peak, and whether a task runs, by prefix."""
+    """Return prefix, number of tasks, live bytes, peak, and whether all live bytes may be needed.
+
+    The bytes may be needed while a task runs. Results of many prefixes are in the scope of OTHERS.
+    """
     rows = []
     for entry in list(_prefixes.values()):
         tasks, _, _, peak, *_, running = entry.account.read()
-        rows.append((entry.name, tasks, entry.scope.live, peak, running > 0))
+        needed = running > 0 or entry.name == OTHERS
+        rows.append((entry.name, tasks, entry.pool.live, peak, needed))
     return rows

@@ -81,9 +81,11 @@ static void note_end(account_t *account, const outcome_t *out)
 
 enum { ENTRIES, STACK, HANDLER, VARIABLES };
 
-/// Members of a slot, a list. At any time one thread at most uses a slot. SLOT_ENTER is called with
-/// the policy, and enters the scope and the policy. SLOT_BEFORE and SLOT_AFTER are tuples of
-/// VARIABLES values around the last call of SLOT_ENTER, with the policy SLOT_POLICY.
+/// Members of a slot, a list. At any time one thread at most uses a slot. SLOT_SCOPE is a capsule,
+/// or None for tasks outside of scopes. SLOT_ENTER is called with the policy, and enters the scope
+/// and the policy. The result False means the policy alone: the next task calls again. SLOT_BEFORE
+/// and SLOT_AFTER are tuples of VARIABLES values around the last call of SLOT_ENTER, with the
+/// policy SLOT_POLICY.
 enum { SLOT_SCOPE, SLOT_ENTER, SLOT_POLICY, SLOT_BEFORE, SLOT_AFTER, SLOT_SIZE };
 
 /// Return the values of the variables as a new tuple, or NULL with an exception.
@@ -149,7 +151,8 @@ static int set_member(PyObject *slot, Py_ssize_t index, PyObject *value)
     return value != NULL ? PyList_SetItem(slot, index, value) : -1;
 }
 
-/// Call SLOT_ENTER, and keep the values for repetitions. -1 with an exception.
+/// Call SLOT_ENTER, and keep the values for repetitions, unless the result is False. -1 with an
+/// exception.
 static int enter_anew(PyObject *slot, PyObject *policy, PyObject *const *before)
 {
     PyObject *after[VARIABLES] = {NULL};
@@ -164,7 +167,7 @@ static int enter_anew(PyObject *slot, PyObject *policy, PyObject *const *before)
     if (result == 0) {
         result = set_member(slot, SLOT_AFTER, pack_variables(after));
     }
-    if (result == 0) {
+    if (result == 0 && done != Py_False) {
         result = set_member(slot, SLOT_BEFORE, pack_variables(before));
     }
     clear_variables(after);
@@ -232,11 +235,21 @@ static uint64_t read_nbytes(PyObject *message)
     return size;
 }
 
-/// Read the account of a scope. The call cannot fail, since the arguments are valid.
+/// Read the scope of a slot into `out`, NULL for None. -1 with an exception.
+static int read_slot_scope(PyObject *slot, memrt_scope_t **out)
+{
+    PyObject *capsule = PyList_GET_ITEM(slot, SLOT_SCOPE);
+    *out = capsule == Py_None ? NULL : PyCapsule_GetPointer(capsule, MEMRT_SCOPE_CAPSULE);
+    return *out != NULL || capsule == Py_None ? 0 : -1;
+}
+
+/// Read the account of a scope, zeros for NULL. Valid arguments cannot fail.
 static memrt_stats_t read_scope(const memrt_scope_t *scope)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
-    (void)!memrt__api()->scope_stats(scope, &stats);
+    if (scope != NULL) {
+        (void)!memrt__api()->scope_stats(scope, &stats);
+    }
     return stats;
 }
 
@@ -276,13 +289,14 @@ static PyObject *run_task(PyObject *module, PyObject *const *args, Py_ssize_t co
     }
     account_t *account = (account_t *)args[ACCOUNT];
     PyObject *slot = args[SLOT];
-    memrt_scope_t *scope =
-        PyCapsule_GetPointer(PyList_GET_ITEM(slot, SLOT_SCOPE), MEMRT_SCOPE_CAPSULE);
-    if (scope == NULL) {
+    memrt_scope_t *scope;
+    if (read_slot_scope(slot, &scope) < 0) {
         return NULL;
     }
     memrt__owner_drain();
-    memrt__api()->scope_reset_peak(scope);
+    if (scope != NULL) {
+        memrt__api()->scope_reset_peak(scope);
+    }
     outcome_t out = {.before = read_scope(scope)};
     note_start(account);
     PyObject *message = call_in_slot(slot, args[POLICY], args + CALL, (size_t)(count - CALL));
@@ -301,7 +315,8 @@ PyMethodDef memrt__scoped_task_methods[] = {
      "run_task(account, slot, policy, end, function, *arguments) -> message\n\n"
      "Call `function` on the policy, in the scope of the slot, and count the task in the\n"
      "account. A message without the text \"task-finished\" at \"op\" goes to `end`. A slot is a\n"
-     "list of a scope capsule, a function that enters scope and policy, and three times None."},
+     "list of a scope capsule or None, a function that enters scope and policy, and three times\n"
+     "None. The function returns False if the policy alone was entered."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import json
+import subprocess
+import sys
 
 import memrt
 import numpy as np
@@ -106,7 +109,7 @@ def test_exception_of_a_task_propagates():
 
     with pytest.raises(KeyboardInterrupt):
         run("raising-task", fail)
-    with pytest.raises(AttributeError):  # a message that is no dict
+    with pytest.raises(AttributeError):  # the message must be a dict
         run("raising-task", lambda: None)
     with pytest.raises(AttributeError):
         run("raising-task", lambda: DONE, policy="no policy")
@@ -123,7 +126,7 @@ def test_task_inside_a_task_has_a_slot():
     for _ in range(3):
         run("nested-task", outer)
     entry = tasks._prefixes["nested-task"]
-    assert (entry.account.read()[0], entry.slots) == (6, 2)
+    assert (entry.account.read()[0], entry.pool.slots) == (6, 2)
     assert not tasks.prefix_rows()[-1][-1]
 
 
@@ -133,7 +136,90 @@ def test_threads_above_the_maximum_share_slots(monkeypatch):
     for _ in range(5):
         run("many-task", lambda: DONE)
     entry = tasks._prefixes["many-task"]
-    assert (entry.account.read()[0], entry.slots) == (5, 2)
+    assert (entry.account.read()[0], entry.pool.slots) == (5, 2)
+
+
+def test_prefix_without_room_counts_in_a_shared_scope(monkeypatch):
+    monkeypatch.setattr(tasks, "MOST_SCOPES", tasks._opened + 2)
+    first, late = run("first-task", facts), run("late-task", facts)
+    nested = run("first-task", lambda: run("first-task", facts))
+    paths = [each["facts"][1:] for each in (first, late, nested)]
+    shared = (("other tasks", "slot 1"), True)
+    assert paths == [(("first-task", "slot 1"), True), shared, shared]
+    result = run("late-task", lambda: {**DONE, "result": np.zeros(100)})
+    assert len(result) == 3
+    row, others = row_of("late-task"), row_of("other tasks")
+    assert (row["tasks"], row["peak"], row["kept"], row["live"]) == (2, 8000, 800, 0)
+    assert (others["tasks"], others["live"]) == (0, 800)
+    (heartbeat,) = [each for each in tasks.prefix_rows() if each[0] == "other tasks"]
+    assert heartbeat[-1]  # the scope has results of other prefixes
+
+
+def test_threads_without_room_share_slots(monkeypatch):
+    monkeypatch.setattr(tasks, "MOST_SCOPES", tasks._opened + 2)
+    monkeypatch.setattr(tasks, "get_ident", iter(range(3)).__next__)
+    for _ in range(3):
+        run("sharing-task", lambda: DONE)
+    entry = tasks._prefixes["sharing-task"]
+    assert (entry.account.read()[0], entry.pool.slots, [*tasks._prefixes]) == (
+        3, 1, ["sharing-task"],
+    )  # fmt: skip
+
+
+def test_prefixes_above_the_maximum_share_a_row(monkeypatch):
+    monkeypatch.setattr(tasks, "MOST_PREFIXES", 1)
+    for prefix in ("one-task", "two-task", "three-task"):
+        run(prefix, lambda: DONE)
+    assert [(row["prefix"], row["tasks"]) for row in tasks.task_rows()] == [
+        ("one-task", 1), ("other tasks", 2),
+    ]  # fmt: skip
+
+
+FULL = """
+import json
+import memrt
+import numpy as np
+from memrt._dask import tasks
+from memrt._policy.policy import default_policy
+from memrt._policy.scope import open_scope
+def fill(create):
+    held = []
+    try:
+        while True:
+            held.append(create(str(len(held))))
+    except RuntimeError:
+        return held
+def work():
+    scope = memrt.current_scope()
+    array = np.zeros(10)
+    found = (memrt.handler_name(), memrt.is_managed(array), scope and scope.path)
+    return {"op": "task-finished", "nbytes": 80, "found": found}
+def run(prefix):
+    return tasks.run_task(prefix, default_policy(), work)["found"]
+policies = fill(lambda name: memrt.Policy(name=name))
+found = [run("three"), run("three")]
+del policies
+found.append(run("three"))  # memrt waits for the next attempt
+tasks._next_entry = 0.0
+found.append(run("three"))
+scopes = fill(lambda name: open_scope(None, name))
+found += [run("one"), run("one")]
+del scopes[:2]
+found.append(run("two"))  # memrt waits for the next attempt
+tasks._next_attempt = 0.0
+found += [run("two"), run("one")]
+rows = [[row["prefix"], row["tasks"], row["peak"]] for row in tasks.task_rows()]
+print(json.dumps([found, rows]))
+"""
+
+
+def test_tasks_run_without_room_for_scopes_and_policies():
+    output = subprocess.check_output([sys.executable, "-c", FULL], text=True, timeout=100)
+    found, rows = json.loads(output)
+    without = ["memrt", True, None]
+    two, three = (["memrt", True, [name, "slot 1"]] for name in ("two", "three"))
+    assert found == [*[without] * 3, three, *[without] * 3, two, without]
+    assert rows == [["three", 4, 80], ["one", 3, 0], ["other tasks", 0, 0], ["two", 2, 80]]
 
 
 @pytest.mark.parametrize("arguments", [(), (1,) * 5, ("account", [], 1, 1, len)])
@@ -144,4 +230,4 @@ def test_bad_arguments_are_refused(arguments):
         _memrt.run_task(*arguments)
     if arguments[1:2] == ([],):
         with pytest.raises(ValueError, match="PyCapsule_GetPointer"):
-            _memrt.run_task(arguments[0], [None] * 5, *arguments[2:])
+            _memrt.run_task(arguments[0], [0] * 5, *arguments[2:])
