@@ -29,6 +29,7 @@ class OutOfMemoryError(MemoryError):
 
 @final
 class TaskAccount:
+    def __new__(cls, around: TaskAccount = ..., /) -> TaskAccount: ...
     def read(self) -> tuple[int, int, int, int, int, int, int, int, int]: ...
 
 @final

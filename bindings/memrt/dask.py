@@ -20,7 +20,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memrt._dask.tasks import TaskStats
@@ -28,7 +28,13 @@ from memrt._dask.tasks import TaskStats
 __all__ = ["TaskStats", "dask_setup", "install", "performance_report", "report", "stats"]
 
 
-def install(client: Any, limit: int | str | None = "auto", *, record: bool = False) -> Any:
+def install(
+    client: Any,
+    limit: int | str | None = "auto",
+    *,
+    record: bool = False,
+    by_key: str | Iterable[str] = (),
+) -> Any:
     """Run the tasks of all workers on memrt: present ones, restarted ones, and ones that join.
 
     A second call replaces the settings of the first call.
@@ -44,6 +50,10 @@ def install(client: Any, limit: int | str | None = "auto", *, record: bool = Fal
     record : bool, default False
         Whether workers record their memory for :func:`report`: a timeline, and the allocation sites
         of about one allocation per 512 KiB.
+    by_key : str or iterable of str, default ()
+        Prefixes of the tasks that count by key, too, for ``stats(client, by_key=True)``: texts with
+        ``*`` and ``?`` as in file names. "*": all tasks. Each worker process keeps the 1,000 keys
+        with the highest peaks.
 
     Returns
     -------
@@ -54,6 +64,8 @@ def install(client: Any, limit: int | str | None = "auto", *, record: bool = Fal
     ------
     ImportError
         dask or distributed is missing.
+    TypeError
+        `by_key` is neither a text nor several texts.
     RuntimeError
         A worker has no memrt or another version of memrt, or a version of distributed that memrt
         does not know.
@@ -71,22 +83,25 @@ def install(client: Any, limit: int | str | None = "auto", *, record: bool = Fal
     >>> memrt.dask.install(Client(), limit="auto")  # doctest: +SKIP
     """
     cluster = _private("cluster")
-    return client.sync(cluster.install, client, limit, record)
+    return client.sync(cluster.install, client, limit, record, by_key)
 
 
-def stats(client: Any) -> Any:
-    """Return the memory of all tasks so far, by prefix, highest peak first.
+def stats(client: Any, *, by_key: bool = False) -> Any:
+    """Return the memory of all tasks so far, by prefix or by key, highest peak first.
 
     Parameters
     ----------
     client : distributed.Client
         Client of a cluster with memrt installed.
+    by_key : bool, default False
+        Whether to return figures by key, for the tasks that :func:`install` chose. Keys that are no
+        texts have the form of ``str(key)``.
 
     Returns
     -------
     dict of str to TaskStats
-        Figures by prefix, summed over the workers. Workers that ended are missing. A future of the
-        dict for a client with ``asynchronous=True``.
+        Figures by prefix or key, summed over the workers. Workers that ended are missing. A future
+        of the dict for a client with ``asynchronous=True``.
 
     Raises
     ------
@@ -102,7 +117,7 @@ def stats(client: Any) -> Any:
     2.3
     """
     cluster = _private("cluster")
-    return client.sync(cluster.read_stats, client)
+    return client.sync(cluster.read_stats, client, by_key)
 
 
 def report(client: Any, path: str | os.PathLike[str], *, force: bool = False) -> Any:
@@ -193,12 +208,21 @@ def performance_report(filename: str = "dask-report.html", **options: Any) -> It
 async def dask_setup(worker: Any) -> None:
     """Run the tasks of a worker on memrt, for ``dask worker --preload memrt.dask``.
 
-    The limit is "auto", as for :func:`install`. A scheduler or nanny is left alone.
+    The configuration of Dask has the options of :func:`install`, as ``memrt.limit``,
+    ``memrt.record`` and ``memrt.by-key``, for example ``DASK_MEMRT__BY_KEY="rechunk-*"`` in the
+    environment. A scheduler or nanny is left alone.
 
     Parameters
     ----------
     worker : distributed.Worker
         Worker that starts.
+
+    Raises
+    ------
+    TypeError
+        ``memrt.by-key`` is neither a text nor several texts.
+    RuntimeError
+        memrt does not know the version of distributed.
 
     Examples
     --------
@@ -208,7 +232,7 @@ async def dask_setup(worker: Any) -> None:
     """
     if hasattr(worker, "plugin_add"):
         plugin = _private("plugin")
-        await worker.plugin_add(plugin=plugin.MemrtPlugin("auto"), name=plugin.NAME)
+        await worker.plugin_add(plugin=plugin.configured_plugin(), name=plugin.NAME)
 
 
 def _private(name: str) -> Any:

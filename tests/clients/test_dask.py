@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -99,6 +100,19 @@ REPORT = """
                 await memrt.dask.report(other, "now.html")
                 return await memrt.dask.stats(other)
         print(json.dumps([refused, list(asyncio.run(call()))]))
+"""
+KEYS = """
+        memrt.dask.install(client, record=True, by_key=("lo*", "double-it"))
+        arrays = [client.submit(load, 100_000 + i, key=("load", i)) for i in range(4)]
+        doubled = client.map(double, arrays, key="double-it")
+        wait([*doubled, client.submit(managed, 10)])
+        found = {key: (each.prefix, each.tasks, each.live, each.peak, each.kept)
+                 for key, each in memrt.dask.stats(client, by_key=True).items()}
+        memrt.dask.report(client, "page.html")
+        memrt.dask.install(client)
+        client.submit(load, 10, key=("load", 10)).result()
+        later = memrt.dask.stats(client, by_key=True)
+        print(json.dumps([found, fields(client)["load"], len(later)]))
 """
 UNUSUAL = """
         class Other(WorkerPlugin):
@@ -208,6 +222,23 @@ def test_report_shows_all_workers(cluster, tmp_path):
         page = (tmp_path / name).read_text()
         assert page.count('"program":["dask worker","tcp://') == 2
         assert '"load/slot 1"' in page
+
+
+def test_chosen_tasks_count_by_key(cluster, tmp_path):
+    found, (tasks, _, _, live, *_), later = cluster(KEYS)
+    assert len(found) == later == 8
+    size = 8 * 100_000
+    for number in range(4):
+        prefix, count, bytes_live, peak, kept = found[f"('load', {number})"]
+        assert (prefix, count, bytes_live) == ("load", 1, kept)
+        assert kept == size + 8 * number <= peak <= kept + 1000
+    keys = [each for each in found if each.startswith("double-it")]
+    assert {found[each][0] for each in keys} == {"double-it"}
+    assert all(1.9 < found[each][3] / size < 2.1 for each in keys)
+    assert tasks == 5
+    assert live >= 4 * size
+    page = (tmp_path / "page.html").read_text()
+    assert "load/('load', 3)" in page
 
 
 def test_unusual_tasks_run(cluster):
@@ -353,6 +384,28 @@ with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluste
     assert output.splitlines()[-1] == "1"
 
 
+@pytest.mark.parametrize("by_key", [3, ["load", 3]])
+def test_bad_choice_of_keys_is_refused(by_key):
+    message = re.escape(f"by_key must be a prefix of tasks or several, got {by_key!r}: '*' is all")
+    with pytest.raises(TypeError, match=message):
+        memrt.dask.install(Client(), by_key=by_key)
+
+
+def test_preload_reads_the_configuration_of_dask():
+    code = "from memrt._dask.plugin import configured_plugin as read; print(vars(read()))"
+    for options, expected in (
+        ({}, {"limit": "auto", "record": False, "by_key": ()}),
+        ({"LIMIT": "1 GiB", "RECORD": "True", "BY_KEY": "lo*"},
+         {"limit": "1 GiB", "record": True, "by_key": ("lo*",)}),
+        ({"BY_KEY": "['a', 'b']"}, {"limit": "auto", "record": False, "by_key": ("a", "b")}),
+    ):  # fmt: skip
+        added = {f"DASK_MEMRT__{name}": value for name, value in options.items()}
+        output = subprocess.check_output(
+            [sys.executable, "-c", code], text=True, timeout=60, env={**os.environ, **added}
+        )
+        assert output == f"{expected}\n"
+
+
 def test_worker_without_an_import_of_memrt_unpickles_the_plugin():
     code = "import pickle; print(pickle.loads({!r}).limit)"
     text = code.format(pickle.dumps(plugin.MemrtPlugin("1 GiB")))
@@ -433,7 +486,7 @@ def test_failed_task_frees_its_variables():
     assert isinstance(message["actual_exception"], MemoryError)
 
 
-@pytest.mark.parametrize("module", ["plugin", "recording", "dashboard", "tasks"])
+@pytest.mark.parametrize("module", ["plugin", "recording", "dashboard", "tasks", "task_keys"])
 def test_worker_imports_private_modules_first(module):
     command = [sys.executable, "-c", f"import memrt._dask.{module}"]
     subprocess.run(command, check=True, timeout=60)

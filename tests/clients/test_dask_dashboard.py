@@ -39,7 +39,7 @@ if __name__ == "__main__":
     with LocalCluster(n_workers=1, memory_limit="1 GiB", dashboard_address=":0",
                       worker_dashboard_address=":0") as cluster, Client(cluster) as client:
         memrt.dask.install(client, record=True)
-        memrt.dask.install(client, record=True)
+        memrt.dask.install(client, record=True, by_key=["le*"])
         with memrt.dask.performance_report("dask.html"):
             tables = client.map(load, [500_000, 500_001])
             wait([*tables, client.submit(leak, 250_000)])
@@ -59,6 +59,7 @@ if __name__ == "__main__":
         lines = read(worker["services"]["dashboard"], "metrics").splitlines()
         print(json.dumps({
             "rows": rows, "columns": columns, "text": top("--dask", address),
+            "keys": document["keys"],
             "places": [each["place"] for each in document["sites"]],
             "link": "memrt" in read(port, "status"), "title": "Bokeh" in read(port, "memrt"),
             "metrics": [line for line in lines if line.startswith("memrt_task_live")],
@@ -67,11 +68,20 @@ if __name__ == "__main__":
 FIGURES = {
     "process": "1", "live": 300, "cached": 20, "other": 1000, "limit": 2048,
     "prefixes": [["sum", 2, 200, 150, 0], ["load", 1, 100, 100, 30]], "sites": [["a.py:1", 300]],
+    "keys": [["sum-1", 1, 100, 150, 50]],
 }  # fmt: skip
 METRICS = {
     "tcp://a": {"memrt": FIGURES},
     "tcp://b": {"memrt": FIGURES},  # another worker of the same process
-    "tcp://c": {"memrt": {**FIGURES, "process": "2", "live": 600, "limit": None}},
+    "tcp://c": {
+        "memrt": {
+            **FIGURES,
+            "process": "2",
+            "live": 600,
+            "limit": None,
+            "keys": [["sum-1", 1, 0, 160, 40], ["sum-2", 1, 0, 155, 50]],
+        }
+    },
     "tcp://d": {},
 }
 
@@ -88,7 +98,10 @@ def test_page_top_metrics_and_report_show_the_cluster(tmp_path):
     load, leak = found["rows"]["load"], found["rows"]["leak"]
     assert (load["tasks"], load["live"], load["outlived"]) == (2, 8_000_008, 0)
     assert (leak["tasks"], leak["live"], leak["outlived"]) == (1, 2_000_000, 2_000_000)
-    assert {"time", "load ", "leak ", "outlived", "worker", "limit", "site"} <= {*found["columns"]}
+    ((key, *figures),) = [each.values() for each in found["keys"]]
+    assert (key[:5], figures[:2]) == ("leak-", [1, 2_000_000])
+    columns = {"time", "load ", "leak ", "outlived", "key", "result", "worker", "limit", "site"}
+    assert columns <= {*found["columns"]}
     assert "Live bytes by prefix\nprefix" in found["text"]
     assert "load at <dynamic-code>:7" in found["places"]
     assert (found["link"], found["title"]) == (True, True)
@@ -102,6 +115,7 @@ def test_cluster_counts_each_process_once():
     assert sorted(cluster.workers) == ["tcp://a", "tcp://b", "tcp://c"]
     assert cluster.without == 1
     assert cluster.prefixes == [["sum", 4, 400, 150, 0], ["load", 2, 200, 100, 60]]
+    assert cluster.keys == [["sum-1", 2, 100, 160, 40], ["sum-2", 1, 0, 155, 50]]
     assert cluster.sites == [["a.py:1", 600]]
 
 
@@ -110,6 +124,7 @@ def test_text_shows_workers_prefixes_and_sites():
     assert lines[0] == "3 workers; 1 without memrt: run memrt.dask.install(client)"
     assert lines[2].split() == ["tcp://c", "600", "B", "20", "B", "1000", "B", "none"]
     assert lines[-1].split() == ["a.py:1", "600", "B"]
+    assert lines[lines.index("Highest peaks by key") + 2].split()[:2] == ["sum-1", "2"]
     assert text(sum_up({})) == "0 workers"
 
 

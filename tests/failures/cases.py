@@ -1419,6 +1419,7 @@ CASES: dict[str, Case] = {
     "_memrt.scope_sizes": scoped(lambda g: _memrt.scope_sizes(g.inside._capsule)),
     "_memrt.scope_reset_peak": scoped(lambda g: _memrt.scope_reset_peak(g.inside._capsule)),
     "_memrt.TaskAccount": Case(lambda g: _memrt.TaskAccount()),
+    "_memrt.TaskAccount, around": Case(lambda g: _memrt.TaskAccount(g.account), new_account),
     "_memrt.TaskAccount.read": Case(lambda g: g.account.read(), new_account),
     "_memrt.run_task": Case(run_task, enter_scope_and_account, leave_scopes, sets_context=True),
     "_memrt.live": Case(lambda g: _memrt.live(dict), enter_tracking, leave_tracking),

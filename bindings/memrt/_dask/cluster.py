@@ -6,7 +6,7 @@ import contextlib
 import importlib.metadata
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from distributed import get_client as current_client
@@ -15,6 +15,7 @@ from distributed import performance_report as dask_report
 import memrt
 from memrt._dask import dashboard, plugin
 from memrt._dask.recording import read_recording
+from memrt._dask.task_keys import read_patterns
 from memrt._dask.tasks import TaskStats
 from memrt._profile import page
 from memrt._profile.recording import Document, loads
@@ -22,11 +23,14 @@ from memrt._profile.recording import Document, loads
 __all__ = ["current_client", "dask_report", "install", "read_stats", "write_report"]
 
 
-async def install(client: Any, limit: int | str | None, record: bool) -> None:
+async def install(
+    client: Any, limit: int | str | None, record: bool, by_key: str | Iterable[str]
+) -> None:
     """Register the plugin, after a check of the workers' versions of memrt."""
+    made = plugin.MemrtPlugin(limit, record, read_patterns(by_key))
     await expect_memrt(client)
     try:
-        await client.register_plugin(plugin.MemrtPlugin(limit, record), name=plugin.NAME)
+        await client.register_plugin(made, name=plugin.NAME)
     except BaseException:
         # The scheduler keeps a plugin that workers refused, for workers that join later.
         with contextlib.suppress(Exception):
@@ -59,12 +63,14 @@ async def expect_memrt(client: Any) -> None:
             )
 
 
-async def read_stats(client: Any) -> dict[str, TaskStats]:
-    """Return the figures by prefix, highest peak first."""
+async def read_stats(client: Any, by_key: bool) -> dict[str, TaskStats]:
+    """Return the figures by prefix or by key, highest peak first."""
     found: dict[str, TaskStats] = {}
-    for rows in await _read_processes(client, plugin.read_tasks):
+    for rows in await _read_processes(client, plugin.read_keys if by_key else plugin.read_tasks):
         for row in rows:
-            found.setdefault(row["prefix"], TaskStats(row["prefix"])).add(TaskStats(**row))
+            each = TaskStats(**row)
+            name = each.key or each.prefix
+            found.setdefault(name, TaskStats(each.prefix, key=each.key)).add(each)
     return dict(sorted(found.items(), key=lambda item: -item[1].peak))
 
 

@@ -9,7 +9,13 @@ from typing import Any
 from distributed.diagnostics.plugin import SchedulerPlugin
 from tornado.ioloop import IOLoop, PeriodicCallback
 
-from memrt._dask.cluster_figures import PREFIX_COLUMNS, WORKER_SIZES, Cluster, sum_up
+from memrt._dask.cluster_figures import (
+    KEY_COLUMNS,
+    PREFIX_COLUMNS,
+    WORKER_SIZES,
+    Cluster,
+    sum_up,
+)
 
 NAME = "memrt-dashboard"
 """Name of the plugin in distributed."""
@@ -95,8 +101,8 @@ class _View:
         from bokeh.models import ColumnDataSource
 
         self._scheduler = scheduler
-        self._time, self._workers, self._prefixes, self._sites = (
-            ColumnDataSource(dict[str, list[Any]]()) for _ in range(4)
+        self._time, self._workers, self._prefixes, self._keys, self._sites = (
+            ColumnDataSource(dict[str, list[Any]]()) for _ in range(5)
         )
         self._names: list[str] = []
         self._timeline = _figure(
@@ -107,6 +113,7 @@ class _View:
             self._timeline,
             self._bars,
             *_table("Task prefixes", self._prefixes, PREFIX_COLUMNS),
+            *_table("Highest peaks by key", self._keys, KEY_COLUMNS),
             *_table("Sampled allocation sites", self._sites, ("site", "live")),
         ]
 
@@ -118,6 +125,7 @@ class _View:
         self._workers.data = worker_columns(cluster)
         self._bars.y_range.factors = list(self._workers.data["worker"])
         self._prefixes.data = text_columns(PREFIX_COLUMNS, cluster.prefixes)
+        self._keys.data = text_columns(KEY_COLUMNS, cluster.keys)
         self._sites.data = text_columns(("site", "live"), cluster.sites)
 
     def _show_time(self, samples: list[tuple[float, dict[str, int]]]) -> None:
@@ -205,7 +213,7 @@ def text_columns(names: tuple[str, ...], rows: list[list[Any]]) -> dict[str, lis
     """Return rows as columns of text. Columns of bytes have units."""
     from memrt._support.units import human_bytes
 
-    sizes = {"live", "peak", "outlived"}
+    sizes = {"live", "peak", "outlived", "result"}
     return {
         name: [human_bytes(row[i]) if name in sizes else str(row[i]) for row in rows[:MOST_ROWS]]
         for i, name in enumerate(names)

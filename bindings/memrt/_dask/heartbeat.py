@@ -8,6 +8,7 @@ from time import monotonic, thread_time
 from typing import Any
 
 from memrt import _memrt
+from memrt._dask.task_keys import highest_keys
 from memrt._dask.tasks import PROCESS, prefix_rows
 from memrt._dask.worker_memory import bytes_of_others
 from memrt._policy.limit_amount import read_limit
@@ -15,6 +16,7 @@ from memrt._stats.snapshot import stats
 from memrt._tracking.live import sites
 
 MOST_PREFIXES = 16
+MOST_KEYS = 8
 MOST_SITES = 5
 REST = 50
 """Minimum pause between two readings, as a multiple of the CPU time of a reading."""
@@ -52,6 +54,7 @@ def _figures(workers: Iterable[Any]) -> dict[str, Any]:
         "other": bytes_of_others(),
         "limit": read_limit(None),
         "prefixes": rows[:MOST_PREFIXES],
+        "keys": highest_keys(MOST_KEYS),
         "sites": _top_sites(),
     }
 

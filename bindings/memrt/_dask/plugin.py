@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import dask
 import distributed.worker
 from dask.utils import key_split
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from memrt._dask import task_metrics
+from memrt._dask import task_keys, task_metrics
 from memrt._dask.cluster_figures import NAME as HEARTBEAT
 from memrt._dask.heartbeat import Heartbeat
 from memrt._dask.recording import start_recording, stop_recording
@@ -29,13 +30,17 @@ _HOOK = "_run_task"
 class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
     """Plugin that runs the tasks of a worker on memrt."""
 
-    def __init__(self, limit: int | str | None, record: bool = False) -> None:
+    def __init__(
+        self, limit: int | str | None, record: bool = False, by_key: tuple[str, ...] = ()
+    ) -> None:
         self.limit = limit
         self.record = record
+        self.by_key = by_key
 
     def setup(self, worker: Any) -> None:
         """Put memrt in force for tasks from now on, and set the limit."""
         _put_hook(worker)
+        task_keys.choose(self.by_key)
         if enabled() is None:
             enable()
         _memories[id(worker)] = WorkerMemory(worker, self.limit)
@@ -54,6 +59,13 @@ class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
             memory.stop()
         if not _workers:
             stop_recording()
+
+
+def configured_plugin() -> MemrtPlugin:
+    """Return the plugin with the options `memrt` of the configuration of Dask."""
+    read = dask.config.get
+    by_key = task_keys.read_patterns(read("memrt.by-key", ()))
+    return MemrtPlugin(read("memrt.limit", "auto"), read("memrt.record", False), by_key)
 
 
 # --- The hook: distributed runs each task in a copied context, which no setting of a thread
@@ -101,8 +113,12 @@ def _hooked(original: Any) -> Callable[..., Any]:
     def run(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
         if not _workers:
             return original(task, data, execution_state, key, *rest)
-        policy = enabled() or default_policy()
-        return run_task(key_split(key), policy, original, task, data, execution_state, key, *rest)
+        policy, prefix = enabled() or default_policy(), key_split(key)
+        if task_keys.patterns and task_keys.is_match(prefix, task_keys.patterns):
+            return task_keys.run_key(
+                key, prefix, policy, original, task, data, execution_state, key, *rest
+            )
+        return run_task(prefix, policy, original, task, data, execution_state, key, *rest)
 
     return run
 
@@ -122,3 +138,8 @@ def _address() -> str | None:
 def read_tasks() -> tuple[str, list[dict[str, Any]]]:
     """Return the process and the accounts of a worker. Workers of one process share both."""
     return PROCESS, task_rows()
+
+
+def read_keys() -> tuple[str, list[dict[str, Any]]]:
+    """Return the process and the accounts of its kept keys."""
+    return PROCESS, task_keys.key_rows()

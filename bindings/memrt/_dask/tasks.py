@@ -72,6 +72,8 @@ class TaskStats:
     """Bytes in use at the ends of the tasks, summed over all tasks."""
     temporary: int = 0
     """Bytes freed before the end of the allocating task, summed over all tasks."""
+    key: str = ""
+    """Key of the tasks, for figures by key; empty for figures by prefix."""
 
     @property
     def ratio(self) -> float:
@@ -84,7 +86,7 @@ class TaskStats:
         Parameters
         ----------
         other : TaskStats
-            Figures of the same prefix.
+            Figures of the same prefix or key.
         """
         if other.peak > self.peak:
             self.peak, self.peak_error = other.peak, other.peak_error
@@ -95,7 +97,7 @@ class TaskStats:
     def __repr__(self) -> str:
         ratio = f", {self.ratio:.1f} times its result" if self.result else ""
         return (
-            f"<memrt.dask.TaskStats {self.prefix!r}: {plural(self.tasks, 'task')}, "
+            f"<memrt.dask.TaskStats {self.key or self.prefix!r}: {plural(self.tasks, 'task')}, "
             f"{human_bytes(self.live)} live, peak {human_bytes(self.peak)}{ratio}, "
             f"kept {human_bytes(self.kept)}, temporary {human_bytes(self.temporary)}, "
             f"{plural(self.failed, 'refused request')}>"
@@ -144,12 +146,18 @@ class Pool:
                 return None
             self.slots += 1
             _opened += 1
-        return _slot(inner)
+        return new_slot(inner)
+
+    def open_inner(self, name: str) -> Scope | None:
+        """Return a new scope inside of the scope; None without room."""
+        with _lock:
+            outer = self._open_outer()
+            return None if outer is None else _open(outer, scope_name(name))
 
     def _open_outer(self) -> Scope | None:
         global _opened
         if self.scope is None and self._has_room():
-            self.scope = _open(None, _scope_name(self.name))
+            self.scope = _open(None, scope_name(self.name))
             _opened += self.scope is not None
         return self.scope
 
@@ -167,8 +175,12 @@ class Prefix:
 
     def row(self) -> dict[str, Any]:
         """Return the figures as fields of TaskStats by name."""
-        figures = dict(zip(_FIGURES, self.account.read(), strict=False))
-        return {"prefix": self.name, "live": self.pool.live, **figures}
+        return {"prefix": self.name, "live": self.pool.live, **figures_of(self.account)}
+
+
+def figures_of(account: _memrt.TaskAccount) -> dict[str, int]:
+    """Return the figures of an account by name."""
+    return dict(zip(_FIGURES, account.read(), strict=False))
 
 
 def _open(around: Scope | None, name: str) -> Scope | None:
@@ -183,7 +195,7 @@ def _open(around: Scope | None, name: str) -> Scope | None:
         return None
 
 
-def _slot(scope: Scope | None) -> _Slot:
+def new_slot(scope: Scope | None) -> _Slot:
     """Return a slot of ``_memrt.run_task``. Tasks of a slot without a scope have no sizes."""
 
     def enter(policy: Policy) -> bool:
@@ -203,7 +215,7 @@ def _slot(scope: Scope | None) -> _Slot:
     return [scope and scope._capsule, enter, None, None, None]
 
 
-def _scope_name(prefix: str) -> str:
+def scope_name(prefix: str) -> str:
     """Return a prefix as the name of a scope: 1 to 63 bytes of UTF-8, without a zero byte."""
     name = prefix.replace("\0", "").encode("utf-8", "replace")[:63].decode("utf-8", "ignore")
     return name or "task"
@@ -236,27 +248,39 @@ def run_task(prefix: str, policy: Policy, function: Callable[..., Any], *argumen
     pool, thread = entry.pool, get_ident()
     slot = pool.idle.pop(thread, None)
     if slot is None:
-        pool, slot = _take_slot(pool)
+        pool, slot = _take_other_slot(pool)
     try:
-        return _run(entry.account, slot, policy, _free_frames, function, *arguments)
+        return _run(entry.account, slot, policy, free_frames, function, *arguments)
     finally:
         if pool.idle.setdefault(thread, slot) is not slot:  # a task inside of the task was first
             pool.spare.append(slot)
 
 
-def _take_slot(pool: Pool) -> tuple[Pool, _Slot]:
-    """Return a slot for a thread, and the pool that takes the slot back.
+def _take_other_slot(pool: Pool) -> tuple[Pool, _Slot]:
+    """Return a slot for a thread without a slot of its own, and the pool that takes the slot back.
 
     Without room for scopes, the slot belongs to OTHERS, or has no scope.
     """
     slot = pool.take_slot()
     if slot is None:
-        pool = (_prefixes.get(OTHERS) or _add_prefix(OTHERS)).pool
+        pool = find_prefix(OTHERS).pool
         slot = pool.idle.pop(get_ident(), None) or pool.take_slot()
-    return (Pool(OTHERS), _slot(None)) if slot is None else (pool, slot)
+    return (Pool(OTHERS), new_slot(None)) if slot is None else (pool, slot)
 
 
-def _free_frames(message: dict[str, Any]) -> None:
+def take_slot(pool: Pool) -> tuple[Pool, _Slot]:
+    """Return a slot for this thread, and the pool for :func:`put_slot`."""
+    slot = pool.idle.pop(get_ident(), None)
+    return _take_other_slot(pool) if slot is None else (pool, slot)
+
+
+def put_slot(pool: Pool, slot: _Slot) -> None:
+    """Put a slot back, for the next task of this thread."""
+    if pool.idle.setdefault(get_ident(), slot) is not slot:
+        pool.spare.append(slot)
+
+
+def free_frames(message: dict[str, Any]) -> None:
     """Free the variables of a task that failed for lack of memory. The message has texts of them.
 
     The frames of the task are in reference cycles, which last until a collection of garbage.
@@ -265,6 +289,11 @@ def _free_frames(message: dict[str, Any]) -> None:
     while isinstance(error, MemoryError):
         traceback.clear_frames(error.__traceback__)
         error = error.__context__
+
+
+def find_prefix(prefix: str) -> Prefix:
+    """Return the account of a prefix, or of OTHERS above MOST_PREFIXES."""
+    return _prefixes.get(prefix) or _add_prefix(prefix)
 
 
 def _add_prefix(prefix: str) -> Prefix:

@@ -23,7 +23,8 @@ typedef struct figures {
 
 typedef struct account {
     PyObject_HEAD figures_t figures;
-    memrt_mutex_t mutex; ///< protects the figures
+    struct account *around; ///< fixed; owned; account that counts the same tasks, or NULL
+    memrt_mutex_t mutex;    ///< protects the figures
 } account_t;
 
 static PyTypeObject *account_type;
@@ -42,9 +43,11 @@ static PyObject *account_read(PyObject *self, PyObject *unused)
 
 static void note_start(account_t *account)
 {
-    MEMRT_MUTEX_LOCK(&account->mutex);
-    account->figures.running++;
-    MEMRT_MUTEX_UNLOCK(&account->mutex);
+    for (; account != NULL; account = account->around) {
+        MEMRT_MUTEX_LOCK(&account->mutex);
+        account->figures.running++;
+        MEMRT_MUTEX_UNLOCK(&account->mutex);
+    }
 }
 
 /// Outcome of a task.
@@ -54,15 +57,14 @@ typedef struct outcome {
     uint64_t nbytes;             ///< size of the result
 } outcome_t;
 
-/// Add a task. Frees of other threads may make live bytes fall below their value at the start.
-static void note_end(account_t *account, const outcome_t *out)
+/// Add a task to the figures. Frees of other threads may make live bytes fall below their value at
+/// the start.
+static void add_task(figures_t *figures, const outcome_t *out)
 {
-    figures_t *figures = &account->figures;
     uint64_t total = out->after.total - out->before.total;
     int64_t kept = Py_MAX((int64_t)(out->after.live - out->before.live), 0);
     int64_t rise = (int64_t)(out->after.peak - out->before.live);
     int64_t peak = Py_MIN(rise, (int64_t)total);
-    MEMRT_MUTEX_LOCK(&account->mutex);
     figures->running--;
     figures->tasks++;
     figures->errors += !out->finished;
@@ -74,7 +76,16 @@ static void note_end(account_t *account, const outcome_t *out)
         figures->peak_error = out->after.peak_error;
         figures->result = out->nbytes;
     }
-    MEMRT_MUTEX_UNLOCK(&account->mutex);
+}
+
+/// Add a task to an account and the accounts around.
+static void note_end(account_t *account, const outcome_t *out)
+{
+    for (; account != NULL; account = account->around) {
+        MEMRT_MUTEX_LOCK(&account->mutex);
+        add_task(&account->figures, out);
+        MEMRT_MUTEX_UNLOCK(&account->mutex);
+    }
 }
 
 // --- The variables of a context. ---
@@ -322,9 +333,25 @@ PyMethodDef memrt__scoped_task_methods[] = {
 
 // --- The type. ---
 
+static PyObject *account_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *around = NULL;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "|O!:TaskAccount", account_type, &around)) {
+        return NULL;
+    }
+    account_t *account = (account_t *)type->tp_alloc(type, 0);
+    if (account != NULL) {
+        Py_XINCREF(around);
+        account->around = (account_t *)around;
+    }
+    return (PyObject *)account;
+}
+
 static void account_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF((PyObject *)((account_t *)self)->around);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -337,8 +364,9 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"Hold the figures of the tasks with one prefix."},
-    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_doc, (void *)"TaskAccount([around])\n--\n\n"
+                        "Hold the figures of tasks. The account `around` counts the same tasks."},
+    {Py_tp_new, account_new},
     {Py_tp_dealloc, account_dealloc},
     {Py_tp_methods, methods},
     {0, NULL},

@@ -11,7 +11,7 @@ import memrt
 import numpy as np
 import pytest
 from memrt import _memrt
-from memrt._dask import tasks
+from memrt._dask import task_keys, tasks
 from memrt._policy.policy import default_policy
 
 DONE = {"op": "task-finished", "nbytes": 800}
@@ -23,6 +23,8 @@ def prefixes():
     """Forget the prefixes of a test, whose slots hold policies."""
     yield
     tasks._prefixes.clear()
+    task_keys._keys.clear()
+    task_keys._ranking.clear()
 
 
 def row_of(prefix):
@@ -220,6 +222,93 @@ def test_tasks_run_without_room_for_scopes_and_policies():
     two, three = (["memrt", True, [name, "slot 1"]] for name in ("two", "three"))
     assert found == [*[without] * 3, three, *[without] * 3, two, without]
     assert rows == [["three", 4, 80], ["one", 3, 0], ["other tasks", 0, 0], ["two", 2, 80]]
+
+
+def run_key(key, prefix, function, *arguments):
+    return task_keys.run_key(key, prefix, default_policy(), function, *arguments)
+
+
+def test_key_counts_in_its_scope_and_in_the_prefix():
+    found = [run_key(("keyed-task-1", 0), "keyed-task", facts) for _ in range(2)]
+    path = ("keyed-task", "('keyed-task-1', 0)")
+    assert [each["facts"] for each in found] == [("memrt", path, True)] * 2
+    result = run_key(b"2", "keyed-task", lambda: {**DONE, "result": np.zeros(100)})
+    assert len(result) == 3
+    first, second = task_keys.key_rows()
+    assert first == {
+        "key": "('keyed-task-1', 0)", "prefix": "keyed-task", "tasks": 2, "errors": 2, "failed": 0,
+        "live": 0, "peak": 8000, "peak_error": 0, "result": 0, "kept": 0, "temporary": 16000,
+    }  # fmt: skip
+    assert (second["key"], second["live"], second["kept"]) == ("b'2'", 800, 800)
+    assert second["errors"] == 0
+    row = row_of("keyed-task")
+    assert (row["tasks"], row["live"], row["peak"], row["kept"]) == (3, 800, 8000, 800)
+    assert task_keys.highest_keys(1) == [["('keyed-task-1', 0)", 2, 0, 8000, 0]]
+    assert "keyed-task-1" in repr(tasks.TaskStats(**first))
+
+
+def test_keys_with_the_highest_peaks_are_kept(monkeypatch):
+    def work(size):
+        np.zeros(size)
+        return DONE
+
+    monkeypatch.setattr(task_keys, "MOST_KEYS", 2)
+    monkeypatch.setattr(task_keys, "_opened", 0)
+    for key, size in (("a", 30), ("b", 10), ("a", 60), ("c", 20), ("d", 40), ("e", 10), ("f", 50)):
+        run_key(key, "ranked-task", work, size)
+    assert {row["key"]: row["peak"] for row in task_keys.key_rows()} == {"a": 480, "f": 400}
+    assert task_keys._keys["f"].scope is None  # a and b have the scopes
+    assert row_of("ranked-task")["tasks"] == 7
+
+
+def test_key_dropped_while_a_task_runs_is_kept_again(monkeypatch):
+    monkeypatch.setattr(task_keys, "MOST_KEYS", 1)
+
+    def work():
+        run_key("inner", "dropped-task", lambda: DONE)
+        run_key("other", "dropped-task", facts)
+        np.zeros(2000)
+        return DONE
+
+    run_key("inner", "dropped-task", lambda: run_key("inner", "dropped-task", work))
+    assert [(row["key"], row["tasks"]) for row in task_keys.key_rows()] == [("inner", 3)]
+
+
+def test_keys_without_room_run_in_the_scope_of_the_thread(monkeypatch):
+    monkeypatch.setattr(task_keys, "MOST_KEYS", 0)
+    found = [run_key("no room", "narrow-task", facts) for _ in range(2)]
+    assert [each["facts"][1:] for each in found] == [(("narrow-task", "slot 1"), True)] * 2
+    run_key("no room", "narrow-task", lambda: run_key("no room", "narrow-task", lambda: DONE))
+    assert tasks._prefixes["narrow-task"].pool.slots == 2
+    monkeypatch.setattr(task_keys, "MOST_KEYS", 10)
+    monkeypatch.setattr(tasks, "MOST_SCOPES", 0)
+    assert run_key("late", "late-task", facts)["facts"][1] == ("other tasks", "slot 1")
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("x" * 63, "x" * 63),
+        ("start-" + "x" * 90 + "-end", "start-" + "x" * 14 + "..." + "x" * 36 + "-end"),
+        ("\u20ac" * 40, "\u20ac" * 6 + "..." + "\u20ac" * 13),
+    ],
+)
+def test_scope_of_a_long_key_has_start_and_end(key, name):
+    assert run_key(key, "long-task", facts)["facts"][1] == ("long-task", name)
+
+
+def test_patterns_choose_prefixes():
+    patterns = task_keys.read_patterns(["rechunk-*", "su?"])
+    prefixes = ("rechunk-merge", "sum", "sums")
+    chosen = [each for each in prefixes if task_keys.is_match(each, patterns)]
+    assert chosen == ["rechunk-merge", "sum"]
+    assert task_keys.read_patterns("*") == ("*",)
+    assert not task_keys.is_match("sum", task_keys.read_patterns(()))
+
+
+def test_account_around_must_be_an_account():
+    with pytest.raises(TypeError, match="TaskAccount"):
+        _memrt.TaskAccount("account")
 
 
 @pytest.mark.parametrize("arguments", [(), (1,) * 5, ("account", [], 1, 1, len)])

@@ -8,7 +8,13 @@ import sys
 import time
 from typing import Any
 
-from memrt._dask.cluster_figures import PREFIX_COLUMNS, WORKER_SIZES, Cluster, sum_up
+from memrt._dask.cluster_figures import (
+    KEY_COLUMNS,
+    PREFIX_COLUMNS,
+    WORKER_SIZES,
+    Cluster,
+    sum_up,
+)
 from memrt._support.units import human_bytes, plural
 from memrt.commands.live_view.layout import plain_text
 from memrt.commands.live_view.tables import Row, Table
@@ -68,6 +74,7 @@ def _document(cluster: Cluster) -> dict[str, Any]:
         "version": 1,
         "workers": cluster.workers,
         "prefixes": [dict(zip(PREFIX_COLUMNS, row, strict=True)) for row in cluster.prefixes],
+        "keys": [dict(zip(KEY_COLUMNS, row, strict=True)) for row in cluster.keys],
         "sites": [{"place": place, "live": size} for place, size in cluster.sites],
         "without_memrt": cluster.without,
     }
@@ -84,15 +91,21 @@ def text(cluster: Cluster) -> str:
     ]
     tables = [Table(title, ["worker", *WORKER_SIZES], workers)]
     if cluster.prefixes:
-        rows = [
-            Row([name, f"{tasks:,}", *map(human_bytes, sizes)])
-            for name, tasks, *sizes in cluster.prefixes[:MOST_ROWS]
-        ]
+        rows = _task_rows(cluster.prefixes)
         tables.append(Table("Live bytes by prefix", list(PREFIX_COLUMNS), rows))
+    if cluster.keys:
+        tables.append(Table("Highest peaks by key", list(KEY_COLUMNS), _task_rows(cluster.keys)))
     if cluster.sites:
         sites = [Row([place, human_bytes(size)]) for place, size in cluster.sites[:MOST_ROWS]]
         tables.append(Table("Sampled allocation sites", ["site", "live"], sites))
     return plain_text(tables, "live")
+
+
+def _task_rows(rows: list[list[Any]]) -> list[Row]:
+    return [
+        Row([name, f"{tasks:,}", *map(human_bytes, sizes)])
+        for name, tasks, *sizes in rows[:MOST_ROWS]
+    ]
 
 
 def _size(size: int | None) -> str:
