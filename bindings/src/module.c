@@ -18,7 +18,6 @@
 #include "core/interpreter.h"
 #include "core/mem_handler.h"
 #include "core/owner.h"
-#include "core/scoped_task.h"
 #include "core/tracemalloc.h"
 #include "interop/arrow_export.h"
 #include "interop/arrow_import.h"
@@ -42,6 +41,8 @@
 #include "support/process_memory.h"
 #include "support/run_program.h"
 #include "support/threads.h"
+#include "tasks/scoped_task.h"
+#include "tasks/task_account.h"
 #include "types/adopt.h"
 #include "types/alloc.h"
 #include "types/array.h"
@@ -157,10 +158,10 @@ static int module_exec(PyObject *module)
         import_numpy() < 0 || memrt__base_chain_setup() < 0 || memrt__oom_error_setup(module) < 0 ||
         memrt__handler_setup() < 0 || memrt__current_policy_setup(module) < 0 ||
         memrt__errors_setup(module) < 0 || memrt__current_scope_setup(module) < 0 ||
-        memrt__scoped_task_setup(module) < 0 || memrt__meminfo_type_setup(module) < 0 ||
-        memrt__tensor_setup(module) < 0 || memrt__dlpack_c_api_setup() < 0 ||
-        memrt__dlpack_import_setup() < 0 || add_functions(module) < 0 ||
-        add_api_capsule(module) < 0) {
+        memrt__scoped_task_setup() < 0 || memrt__task_account_setup(module) < 0 ||
+        memrt__meminfo_type_setup(module) < 0 || memrt__tensor_setup(module) < 0 ||
+        memrt__dlpack_c_api_setup() < 0 || memrt__dlpack_import_setup() < 0 ||
+        add_functions(module) < 0 || add_api_capsule(module) < 0) {
         return -1;
     }
     memrt__interpreter_set_work(memrt__owner_drain);

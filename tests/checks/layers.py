@@ -84,7 +84,10 @@ LAYERS = [
         ("bindings/src/core/",),
         ("bindings/src/allocators/", "bindings/src/interop/"),
         ("bindings/src/types/",),
-        ("bindings/src/callbacks/", "bindings/src/observe/", "bindings/src/numba/"),
+        (
+            *("bindings/src/callbacks/", "bindings/src/observe/", "bindings/src/numba/"),
+            "bindings/src/tasks/",
+        ),
         ("bindings/src/",),
         below=("api/include/", "bindings/include/"),
     ),

@@ -1,5 +1,5 @@
-#ifndef MEMRT_BINDINGS_CORE_SCOPED_TASK_H
-#define MEMRT_BINDINGS_CORE_SCOPED_TASK_H
+#ifndef MEMRT_BINDINGS_TASKS_SCOPED_TASK_H
+#define MEMRT_BINDINGS_TASKS_SCOPED_TASK_H
 
 #include "support/binding.h"
 
@@ -13,7 +13,7 @@
 /// Run tasks.
 extern PyMethodDef memrt__scoped_task_methods[];
 
-/// Create the type of accounts. Call once, at import. -1 with an exception.
-int memrt__scoped_task_setup(PyObject *module);
+/// Create texts. Call once, at import. A call after a failed one tries again. -1 with an exception.
+int memrt__scoped_task_setup(void);
 
 #endif

@@ -1,92 +1,13 @@
-#include "core/scoped_task.h"
+#include "tasks/scoped_task.h"
 
 #include "core/current_policy.h"
 #include "core/owner.h"
 #include "support/errors.h"
 #include "support/free_threading.h"
 #include "support/ndarray.h"
+#include "tasks/task_account.h"
 
-// --- The account of the tasks with one prefix. ---
-
-/// Figures of an account, in the order of the tuple of read(). Sizes are in bytes.
-typedef struct figures {
-    uint64_t tasks;      ///< tasks that ended
-    uint64_t errors;     ///< tasks that ended without the message of a success
-    uint64_t failed;     ///< refused requests for memory
-    uint64_t peak;       ///< highest bytes in use by one task
-    uint64_t peak_error; ///< error bound of `peak`
-    uint64_t result;     ///< size of the result of the task with the highest peak
-    uint64_t kept;       ///< bytes in use at the ends of tasks
-    uint64_t temporary;  ///< bytes freed before the end of the allocating task
-    uint64_t running;    ///< tasks that run now
-} figures_t;
-
-typedef struct account {
-    PyObject_HEAD figures_t figures;
-    struct account *around; ///< fixed; owned; account that counts the same tasks, or NULL
-    memrt_mutex_t mutex;    ///< protects the figures
-} account_t;
-
-static PyTypeObject *account_type;
 static PyObject *op_key, *nbytes_key; ///< interned keys of the message of a task
-
-static PyObject *account_read(PyObject *self, PyObject *unused)
-{
-    account_t *account = (account_t *)self;
-    (void)unused;
-    MEMRT_MUTEX_LOCK(&account->mutex);
-    figures_t now = account->figures;
-    MEMRT_MUTEX_UNLOCK(&account->mutex);
-    return Py_BuildValue("(KKKKKKKKK)", now.tasks, now.errors, now.failed, now.peak, now.peak_error,
-                         now.result, now.kept, now.temporary, now.running);
-}
-
-static void note_start(account_t *account)
-{
-    for (; account != NULL; account = account->around) {
-        MEMRT_MUTEX_LOCK(&account->mutex);
-        account->figures.running++;
-        MEMRT_MUTEX_UNLOCK(&account->mutex);
-    }
-}
-
-/// Outcome of a task.
-typedef struct outcome {
-    memrt_stats_t before, after; ///< account of the scope around the task
-    int finished;                ///< whether the task was a success
-    uint64_t nbytes;             ///< size of the result
-} outcome_t;
-
-/// Add a task to the figures. Frees of other threads may make live bytes fall below their value at
-/// the start.
-static void add_task(figures_t *figures, const outcome_t *out)
-{
-    uint64_t total = out->after.total - out->before.total;
-    int64_t kept = Py_MAX((int64_t)(out->after.live - out->before.live), 0);
-    int64_t rise = (int64_t)(out->after.peak - out->before.live);
-    int64_t peak = Py_MIN(rise, (int64_t)total);
-    figures->running--;
-    figures->tasks++;
-    figures->errors += !out->finished;
-    figures->failed += out->after.failed - out->before.failed;
-    figures->kept += (uint64_t)kept;
-    figures->temporary += (uint64_t)Py_MAX((int64_t)total - kept, 0);
-    if (peak > (int64_t)figures->peak) {
-        figures->peak = (uint64_t)peak;
-        figures->peak_error = out->after.peak_error;
-        figures->result = out->nbytes;
-    }
-}
-
-/// Add a task to an account and the accounts around.
-static void note_end(account_t *account, const outcome_t *out)
-{
-    for (; account != NULL; account = account->around) {
-        MEMRT_MUTEX_LOCK(&account->mutex);
-        add_task(&account->figures, out);
-        MEMRT_MUTEX_UNLOCK(&account->mutex);
-    }
-}
 
 // --- The variables of a context. ---
 
@@ -277,14 +198,14 @@ static PyObject *end_failed_task(PyObject *end, PyObject *message)
 }
 
 /// Read the account of the scope after the task, and keep a pending exception.
-static void count_task(account_t *account, const memrt_scope_t *scope, outcome_t *out)
+static void count_task(PyObject *account, const memrt_scope_t *scope, memrt_task_outcome_t *out)
 {
     memrt_pending_t pending;
     memrt__pending_save(&pending);
     memrt__owner_drain();
     memrt__pending_restore(&pending);
     out->after = read_scope(scope);
-    note_end(account, out);
+    memrt__task_account_end(account, out);
 }
 
 enum { ACCOUNT, SLOT, POLICY, END, CALL };
@@ -292,13 +213,12 @@ enum { ACCOUNT, SLOT, POLICY, END, CALL };
 static PyObject *run_task(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (count <= CALL || Py_TYPE(args[ACCOUNT]) != account_type || !PyList_CheckExact(args[SLOT]) ||
+    if (count <= CALL || !memrt__is_task_account(args[ACCOUNT]) || !PyList_CheckExact(args[SLOT]) ||
         PyList_GET_SIZE(args[SLOT]) != SLOT_SIZE) {
         PyErr_SetString(PyExc_TypeError, "run_task needs an account, a slot, a policy, a function "
                                          "for failed tasks, and a function to call");
         return NULL;
     }
-    account_t *account = (account_t *)args[ACCOUNT];
     PyObject *slot = args[SLOT];
     memrt_scope_t *scope;
     if (read_slot_scope(slot, &scope) < 0) {
@@ -308,8 +228,8 @@ static PyObject *run_task(PyObject *module, PyObject *const *args, Py_ssize_t co
     if (scope != NULL) {
         memrt__api()->scope_reset_peak(scope);
     }
-    outcome_t out = {.before = read_scope(scope)};
-    note_start(account);
+    memrt_task_outcome_t out = {.before = read_scope(scope)};
+    memrt__task_account_start(args[ACCOUNT]);
     PyObject *message = call_in_slot(slot, args[POLICY], args + CALL, (size_t)(count - CALL));
     out.finished = is_finished(message);
     if (out.finished) {
@@ -317,7 +237,7 @@ static PyObject *run_task(PyObject *module, PyObject *const *args, Py_ssize_t co
     } else if (message != NULL) {
         message = end_failed_task(args[END], message);
     }
-    count_task(account, scope, &out);
+    count_task(args[ACCOUNT], scope, &out);
     return message;
 }
 
@@ -331,73 +251,16 @@ PyMethodDef memrt__scoped_task_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-// --- The type. ---
-
-static PyObject *account_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/// Create a text at the first load, or at the next one if memory was refused. -1 with an exception.
+static int create_key(PyObject **key, const char *text)
 {
-    PyObject *around = NULL;
-    (void)kwargs;
-    if (!PyArg_ParseTuple(args, "|O!:TaskAccount", account_type, &around)) {
-        return NULL;
+    if (*key == NULL) {
+        *key = PyUnicode_InternFromString(text);
     }
-    account_t *account = (account_t *)type->tp_alloc(type, 0);
-    if (account != NULL) {
-        Py_XINCREF(around);
-        account->around = (account_t *)around;
-    }
-    return (PyObject *)account;
+    return *key != NULL ? 0 : -1;
 }
 
-static void account_dealloc(PyObject *self)
+int memrt__scoped_task_setup(void)
 {
-    PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF((PyObject *)((account_t *)self)->around);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-static PyMethodDef methods[] = {
-    {"read", account_read, METH_NOARGS,
-     "read() -> (tasks, errors, failed, peak, peak_error, result, kept, temporary, running)\n\n"
-     "Return the figures at one moment."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"TaskAccount([around])\n--\n\n"
-                        "Hold the figures of tasks. The account `around` counts the same tasks."},
-    {Py_tp_new, account_new},
-    {Py_tp_dealloc, account_dealloc},
-    {Py_tp_methods, methods},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
-    .name = "memrt._memrt.TaskAccount",
-    .basicsize = sizeof(account_t),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
-};
-
-/// Create a type or text at the first load, or at the next one if memory was refused. -1 with an
-/// exception.
-static int create_objects(void)
-{
-    if (op_key == NULL && (op_key = PyUnicode_InternFromString("op")) == NULL) {
-        return -1;
-    }
-    if (nbytes_key == NULL && (nbytes_key = PyUnicode_InternFromString("nbytes")) == NULL) {
-        return -1;
-    }
-    if (account_type == NULL) {
-        account_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    }
-    return account_type != NULL ? 0 : -1;
-}
-
-int memrt__scoped_task_setup(PyObject *module)
-{
-    return create_objects() == 0
-               ? PyModule_AddObjectRef(module, "TaskAccount", (PyObject *)account_type)
-               : -1;
+    return create_key(&op_key, "op") == 0 ? create_key(&nbytes_key, "nbytes") : -1;
 }
