@@ -6,8 +6,10 @@
     ./dev coverage bindings --record   run the Python tests and write the figures of the docs
 
 gcov measures the extension (bindings/src) in a separate build. coverage.py measures the package
-(bindings/memrt, bindings/pytest_memrt), child processes included. Both are installed into a virtual
-environment below build/bindings-coverage; all other packages come from .venv.
+(bindings/memrt, bindings/pytest_memrt), child processes included. Both are installed into virtual
+environments below build/bindings-coverage. All other packages come from .venv; for tests/clients,
+the packages of `./dev suites clients` come first.
+A test file that fails under coverage.py runs again without it, for the counters of the extension.
 A branch that tests cannot take carries a reason beside the code: `GCOV_EXCL_BR_LINE: reason` in C,
 `# pragma: no cover - reason` in Python. gcovr and coverage.py skip such lines.
 Lines that are one reference macro of CPython (CPYTHON_MACRO) count no branches: gcov sees the tests
@@ -36,11 +38,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
+import environment
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "bindings-coverage"
-VENV = WORK / "venv"
-PYTHON = VENV / "bin" / "python"
+PYTHON = WORK / "venv" / "bin" / "python"
+CLIENTS = WORK / "clients-venv" / "bin" / "python"
 CMAKE = WORK / "cmake"
 COUNTERS = WORK / "gcov"
 DATA = WORK / "data"
@@ -48,6 +53,7 @@ LOGS = WORK / "log"
 SETTINGS = HERE / "bindings.coveragerc"
 RESULTS = WORK / "results.json"
 TESTS = ("tests/python", "tests/cuda", "tests/docs", "tests/failures", "tests/report")
+CLIENT_TESTS = "tests/clients"
 FAILURES = "tests/failures/meet.py --faults="  # memory errors in the extension, by their source
 FAULTS = ("memrt", "python", "heap", "mmap", "thread")
 LIMIT = 1200  # seconds for one test file
@@ -77,27 +83,34 @@ def site_packages(python: Path) -> Path:
     return Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
 
 
-def prepare() -> None:
-    """Build the wheel with counters and install it into the virtual environment."""
-    WORK.mkdir(parents=True, exist_ok=True)
-    if not PYTHON.exists():
-        run(sys.executable, "-m", "venv", "--without-pip", VENV)
-    site = site_packages(PYTHON)
-    others = site_packages(Path(sys.executable))
-    (site / "memrt-coverage.pth").write_text(
-        f"import sys; sys.path.append({str(others)!r}); sys.path.append({str(HERE)!r})\n"
-        "import bindings_start\n"
+def make_environment(python: Path, others: Iterable[Path], wheel: Path) -> None:
+    """Make a virtual environment with the measured wheel and the packages of others."""
+    if not python.exists():
+        run(sys.executable, "-m", "venv", "--without-pip", python.parents[1])
+    lines = [f"sys.path.append({str(each)!r})" for each in (*map(site_packages, others), HERE)]
+    text = f"import sys; {'; '.join(lines)}\nimport bindings_start\n"
+    (site_packages(python) / "memrt-coverage.pth").write_text(text)
+    (python.parent / "pytest").write_text(
+        f"#!{python}\nimport sys\nfrom pytest import console_main\n\nsys.exit(console_main())\n"
     )
-    pip = (sys.executable, "-m", "pip")
+    (python.parent / "pytest").chmod(0o755)
+    install = ("install", "--force-reinstall", "--no-deps", "--quiet")
+    run(sys.executable, "-m", "pip", "--python", python, *install, wheel)
+
+
+def prepare() -> None:
+    """Build the wheel with counters and install it into the virtual environments."""
+    WORK.mkdir(parents=True, exist_ok=True)
     run(
-        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WORK / "wheel"),
-        *("--config-settings", f"build-dir={CMAKE}"),
+        *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"),
+        *("--wheel-dir", WORK / "wheel", "--config-settings", f"build-dir={CMAKE}"),
         *("--config-settings", "cmake.define.MEMRT_COVERAGE_EXTENSION=ON", "."),
         env={**os.environ, "CMAKE_GENERATOR": "Ninja"},
     )
     wheels = sorted((WORK / "wheel").glob("memrt-*.whl"), key=lambda path: path.stat().st_mtime)
-    install = ("install", "--force-reinstall", "--no-deps", "--quiet")
-    run(*pip, "--python", PYTHON, *install, wheels[-1])
+    own = Path(sys.executable)
+    make_environment(PYTHON, [own], wheels[-1])
+    make_environment(CLIENTS, [environment.clients(), own], wheels[-1])
 
 
 # --- Running. ---
@@ -107,7 +120,7 @@ def test_files(named: Sequence[str]) -> list[str]:
     """Return the test files, new and slow files first."""
     if named:
         return [str(Path(name)) for name in named]
-    found = [path for top in TESTS for path in (ROOT / top).rglob("test_*.py")]
+    found = [path for top in (*TESTS, CLIENT_TESTS) for path in (ROOT / top).rglob("test_*.py")]
     seconds = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
     names = [str(path.relative_to(ROOT)) for path in found]
     names += [FAILURES + fault for fault in FAULTS]
@@ -127,43 +140,54 @@ class Run:
     seconds: float
 
 
-def failing(environment: dict[str, str]) -> dict[str, str]:
+def failing(variables: dict[str, str]) -> dict[str, str]:
     """Return the environment of meet.py. coverage.py stays off: Python has no memory there."""
     sys.path.insert(0, str(ROOT / "tests" / "failures"))
     import refusal
 
     refusal.build(WORK / "failures")
     added = refusal.environment(WORK / "failures")
-    return {**added, **environment, **{name: added[name] for name in ("PYTHONPATH", "LD_PRELOAD")}}
+    return {**added, **variables, **{name: added[name] for name in ("PYTHONPATH", "LD_PRELOAD")}}
 
 
 def run_tests(test: str) -> Run:
     """Run one test file under both tools."""
-    counters, log = COUNTERS / stem_of(test), LOGS / f"{stem_of(test)}.log"
-    shutil.rmtree(counters, ignore_errors=True)
+    shutil.rmtree(COUNTERS / stem_of(test), ignore_errors=True)
     for data in DATA.glob(f".coverage.{stem_of(test)}.*"):
         data.unlink()
-    environment = {
+    done = run_once(test)
+    if done.status != 0 and not test.startswith(FAILURES):
+        again = run_once(test, with_package=False)
+        done = Run(test, again.status, done.seconds + again.seconds)
+    return done
+
+
+def run_once(test: str, with_package: bool = True) -> Run:
+    """Run one test file under gcov, and with `with_package` under coverage.py."""
+    log = LOGS / f"{stem_of(test)}{'' if with_package else '.again'}.log"
+    python = CLIENTS if test.startswith(CLIENT_TESTS) else PYTHON
+    variables = {
         **os.environ,
-        "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}",
-        "GCOV_PREFIX": str(counters),
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+        "GCOV_PREFIX": str(COUNTERS / stem_of(test)),
         "GCOV_ERROR_FILE": "/dev/null",
         "COVERAGE_PROCESS_START": str(SETTINGS),
         "BINDINGS_COVERAGE_DATA": str(DATA / f".coverage.{stem_of(test)}"),
         "BINDINGS_COVERAGE_TEST": test,
     }
     options = ("-q", "-p", "bindings_contexts", "-p", "no:cacheprovider")
-    command = [PYTHON, "-m", "pytest", *options, test]
+    command = [python, "-m", "pytest", *options, test]
     limit = LIMIT
     if test.startswith(FAILURES):
-        command, environment = [PYTHON, *test.split()], failing(environment)
-        del environment["COVERAGE_PROCESS_START"]
-        limit = FAILURES_LIMIT
+        command, variables = [python, *test.split()], failing(variables)
+        limit, with_package = FAILURES_LIMIT, False
+    if not with_package:
+        variables["COVERAGE_PROCESS_START"] = ""
     begin = time.monotonic()
     with log.open("w") as file:
         try:
             status = subprocess.run(
-                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL,
                 stdout=file, stderr=subprocess.STDOUT, timeout=limit, check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -261,15 +285,15 @@ def python_data() -> Path:
     whole.unlink(missing_ok=True)
     parts = sorted(DATA.glob(".coverage.*"))
     command = ("-m", "coverage", "combine", "--keep", "--quiet", f"--rcfile={SETTINGS}")
-    environment = {**os.environ, "BINDINGS_COVERAGE_DATA": str(whole), "BINDINGS_COVERAGE_TEST": ""}
-    run(PYTHON, *command, *parts, env=environment)
+    variables = {**os.environ, "BINDINGS_COVERAGE_DATA": str(whole), "BINDINGS_COVERAGE_TEST": ""}
+    run(PYTHON, *command, *parts, env=variables)
     return whole
 
 
 def python_figures(data: Path) -> list[Figures]:
     report = WORK / "package.json"
-    environment = {**os.environ, "BINDINGS_COVERAGE_DATA": str(data), "BINDINGS_COVERAGE_TEST": ""}
-    run(PYTHON, "-m", "coverage", "json", f"--rcfile={SETTINGS}", "-o", report, env=environment)
+    variables = {**os.environ, "BINDINGS_COVERAGE_DATA": str(data), "BINDINGS_COVERAGE_TEST": ""}
+    run(PYTHON, "-m", "coverage", "json", f"--rcfile={SETTINGS}", "-o", report, env=variables)
     found = []
     for name, file in json.loads(report.read_text(encoding="utf-8"))["files"].items():
         summary = file["summary"]

@@ -1,6 +1,7 @@
 """Start coverage in each Python process of a coverage run: a .pth file imports this module.
 
-coverage.py starts if COVERAGE_PROCESS_START is set. Then os._exit() also writes gcov counters.
+coverage.py starts if COVERAGE_PROCESS_START has the name of its settings. If the variable is set at
+all, os._exit() also writes gcov counters.
 """
 
 import contextlib
@@ -31,7 +32,8 @@ if "COVERAGE_PROCESS_START" in os.environ:
         _limit(which, limits)
 
     resource.setrlimit = _limit_without_counters
-    with contextlib.suppress(Exception):
-        import coverage
+    if os.environ["COVERAGE_PROCESS_START"]:
+        with contextlib.suppress(Exception):
+            import coverage
 
-        coverage.process_startup()
+            coverage.process_startup()
