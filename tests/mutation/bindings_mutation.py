@@ -56,7 +56,7 @@ NOT_REACHED = "alive: not reached"
 RUNNING = re.compile(r"^(tests/[^\s:]+\.py::\S+(?: [^\s]*\])?)(?P<rest>.*)$", re.MULTILINE)
 NUMBA_ONLY = re.compile(  # tested by ./dev suites numba
     r"bindings/(memrt/numba/(?!refprune/(engine|solver|gaps|classes|flow|ir)\.py)"
-    r"|memrt/commands/refprune|src/(types/nrt_|numba/))"
+    r"|memrt/commands/(refprune|compile)|src/(types/nrt_|numba/))"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import json
 import os
 import subprocess
@@ -20,7 +21,9 @@ from memrt.commands.live_view.process_names import command_words, program_of
 from memrt.commands.live_view.record_file import FIELDS, RecordFile
 from memrt.commands.live_view.state import State
 from memrt.commands.live_view.tables import Choice, Figures, Table, list_of_processes
+from memrt.commands.live_view.view import _View
 from memrt.commands.output.errors import CommandError
+from rich.console import Console
 
 EMPTY = memrt.stats() - memrt.stats()
 
@@ -200,6 +203,18 @@ def test_selection_stays_with_its_process_and_opens_it():
     assert (press(state, "escape").pid, state.offset) == (None, 0)
     state.pids = []
     assert press(state, "down", "enter").pid is None
+
+
+def test_window_follows_the_selected_row():
+    console = Console(width=40, height=8, file=io.StringIO())
+    state = State(pids=list(range(10)))
+    view = _View(console, state, lambda snapshots: None)
+    view.tables = [Table("title", ["pid"], [tables.Row([str(pid)]) for pid in state.pids])]
+    seen = []
+    for _ in range(5):
+        seen.append(str(view.draw()).splitlines()[0])
+        press(state, "down")
+    assert seen == ["title; rows 1 to 4"] * 4 + ["title; rows 2 to 5"]
 
 
 def test_filter_is_typed_kept_and_removed():

@@ -150,6 +150,8 @@ def test_recording_without_a_terminal_ends_with_its_time(process, tmp_path):
     assert len({row["time"] for row in rows}) >= 2
     assert {(row["kind"], row["name"]) for row in rows} >= {("process", ""), ("scope", "outer")}
     assert {row["live"] for row in rows if row["name"] == "outer"} == {2_000_000}
+    rare = ("--record", str(tmp_path / "rare.jsonl"), "--interval", "1000", "--seconds", "0.2")
+    assert top(process.pid, *rare).returncode == 0  # the end does not wait for the interval
     refused = top(process.pid, *options)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "exists already: name another file, or add --force" in refused.stderr

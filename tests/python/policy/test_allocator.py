@@ -738,6 +738,12 @@ def with_arguments(function, count):
     return function
 
 
+def test_functions_with_known_arguments_are_taken(arena_library):
+    functions = arena_library.arena_alloc, arena_library.arena_free
+    pair = tuple(map(with_arguments, functions, (3, 4)))
+    assert memrt.Policy(name="known arguments", allocator=pair).name == "known arguments"
+
+
 BAD_FORMS = {
     "number": (TypeError, "got int", lambda lib: 4096),
     "one function": (TypeError, "pair .* got one function", lambda lib: lib.arena_alloc),

@@ -376,10 +376,11 @@ def test_growth_needs_freed_allocations_between():
     assert list(find_growth(seen)) == []
 
 
-def test_small_lost_buffers_are_no_finding():
-    small = memrt.types.LeakGroup(None, group([1], [1]).buffers, None)
-    small = memrt.types.LeakGroup(None, (small.buffers[0]._replace(nbytes=1000),), None)
-    assert list(find_lost(evidence(lost=[small]))) == []
+@pytest.mark.parametrize(("nbytes", "found"), [(65_535, []), (65_536, [65_536])])
+def test_small_lost_buffers_are_no_finding(nbytes, found):
+    (buffer,) = group([1], [1]).buffers
+    lost = memrt.types.LeakGroup(None, (buffer._replace(nbytes=nbytes),), None)
+    assert [each.bytes for each in find_lost(evidence(lost=[lost]))] == found
 
 
 # --- Sampled contents. ---

@@ -72,6 +72,12 @@ def test_code_without_readable_source_has_no_excerpt(tmp_path, monkeypatch, name
     assert excerpts_of(CODE, path) == []
 
 
+def test_source_file_of_three_mebibytes_is_read(tmp_path):
+    file = tmp_path / "generated.py"
+    file.write_text(CODE + "#" * (3 << 20))
+    assert excerpts_of(CODE, str(file)) != []
+
+
 def test_recording_has_the_source_of_peak_total_and_live_lines(tmp_path):
     lines = [f"high = np.ones({100_000 + i})" for i in range(100)]
     lines += ["del high", "kept = np.ones(5000)"]

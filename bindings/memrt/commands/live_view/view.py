@@ -166,7 +166,6 @@ class _View:
         others = [line for table in self.tables[1:] for line in _table_lines(table, width, state)]
         room = max(room - 2 - (len(others) + 1 if others else 0), 1)
         start = min(max(state.row() - room + 1, 0), max(len(lines.lines) - room, 0))
-        start = max(start, 0)
         state.height = room
         title = first.title
         if len(lines.lines) > room:
