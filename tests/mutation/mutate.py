@@ -1,6 +1,6 @@
 """Put small faults into the core, one at a time, and run the C tests: `./dev mutate`.
 
-    ./dev mutate                 12 mutants, always the same: each must be found or explained
+    ./dev mutate                 six mutants, always the same: each must be found or explained
     ./dev mutate --sample 300    300 mutants drawn by --seed; continues an interrupted run
     ./dev mutate --sample 300 --record   the same, and write the figures of docs/reliability.md
     ./dev mutate api/plain_table.c   all mutants of a file, or a sample with --sample
@@ -48,7 +48,7 @@ RESULTS = WORK / "results.jsonl"
 EXPLAINED = Path(__file__).parent / "survivors.txt"
 PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
          "tests/conformance", "tests/cuda")  # fmt: skip
-DOZEN, DOZEN_SEED = 12, 5
+FEW, FEW_SEED = 6, 5
 LIMIT = 30  # seconds until a test program counts as hung
 LEAST = 90.0
 
@@ -369,7 +369,7 @@ def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:
         prepare()
-        bench = Bench(len(todo) > DOZEN)
+        bench = Bench(len(todo) > FEW)
     for number, mutant in enumerate(todo, 1):
         outcomes[mutant.key] = bench.try_out(mutant, again)
         keep(mutant, outcomes[mutant.key])
@@ -442,10 +442,10 @@ def parser_of(program: str, about: str | None, seed: int) -> argparse.ArgumentPa
 
 
 def main() -> int:
-    options = parser_of("./dev mutate", __doc__, DOZEN_SEED).parse_args()
+    options = parser_of("./dev mutate", __doc__, FEW_SEED).parse_args()
     mutants, total = all_mutants(options.files), len(all_mutants([]))
     if options.sample or not options.files:
-        mutants = drawn(mutants, options.sample or DOZEN, options.seed)
+        mutants = drawn(mutants, options.sample or FEW, options.seed)
     if not mutants:
         raise SystemExit(f"no mutants in {', '.join(options.files) or 'the core'}")
     verdict = Verdict(run(mutants, options.alive), explained())
