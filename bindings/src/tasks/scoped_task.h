@@ -13,7 +13,7 @@
 /// Run tasks.
 extern PyMethodDef memrt__scoped_task_methods[];
 
-/// Create texts. Call once, at import. A call after a failed one tries again. -1 with an exception.
+/// Create texts. Call once, at import. A call after a failure tries again. -1 with an exception.
 int memrt__scoped_task_setup(void);
 
 #endif

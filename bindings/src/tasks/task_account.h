@@ -3,8 +3,8 @@
 
 #include "support/binding.h"
 
-/// Account of tasks, such as the tasks with one prefix: `_memrt.TaskAccount`. An account may be
-/// inside of another one, which counts the same tasks.
+/// Account of tasks, such as the tasks with one prefix: `_memrt.TaskAccount`. An account inside of
+/// another account counts a part of the same tasks.
 ///
 /// Thread-safe: a mutex protects the figures.
 
@@ -24,7 +24,7 @@ void memrt__task_account_start(PyObject *account);
 /// Add a task that ended to an account and the accounts around.
 void memrt__task_account_end(PyObject *account, const memrt_task_outcome_t *outcome);
 
-/// Create the type. Call once, at import. A call after a failed one tries again. -1 with an
+/// Create the type. Call once, at import. A call after a failure tries again. -1 with an
 /// exception.
 int memrt__task_account_setup(PyObject *module);
 
