@@ -28,6 +28,14 @@ void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_
 /// afterwards. Failure: returns false, and some pages of the range may be zero already.
 bool memrt__os_discard(void *address, size_t size);
 
+/// Reserve addresses without memory; the start is a multiple of `align`. An access to a page faults
+/// until memrt__os_commit(). memrt__os_unmap() ends the reservation.
+void *memrt__os_reserve(size_t size, size_t align);
+
+/// Change the accessible part of a reservation, which starts at `address`, from `old_size` to
+/// `new_size` bytes. New pages are zero, and removed pages are returned to the system.
+bool memrt__os_commit(void *address, size_t old_size, size_t new_size);
+
 /// Advise the system to use huge pages for a range, or not to. Advice only: no code depends on the
 /// effect.
 void memrt__os_advise_huge(void *address, size_t size, bool huge);

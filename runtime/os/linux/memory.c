@@ -33,19 +33,21 @@ size_t memrt__os_page_size(void)
     return size;
 }
 
-static void *map_pages(size_t size)
+#define ACCESSIBLE (PROT_READ | PROT_WRITE)
+
+static void *map_pages(size_t size, int protection)
 {
-    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *address = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return address == MAP_FAILED ? NULL : address;
 }
 
-static void *map_aligned_pages(size_t size, size_t lead, size_t align)
+static void *map_aligned_pages(size_t size, size_t lead, size_t align, int protection)
 {
     size_t page = memrt__os_page_size();
     MEMRT__ASSERT(size != 0 && size % page == 0 && lead % page == 0);
     MEMRT__ASSERT(memrt__is_power_of_two(align));
     if (align <= page) {
-        return map_pages(size);
+        return map_pages(size, protection);
     }
     /* Map more than requested, then unmap both ends. An end that cannot be unmapped stays mapped,
        unused. */
@@ -53,7 +55,7 @@ static void *map_aligned_pages(size_t size, size_t lead, size_t align)
     if (!memrt__size_add(size, align - page, &wide)) {
         return NULL;
     }
-    char *start = map_pages(wide);
+    char *start = map_pages(wide, protection);
     if (start == NULL) {
         return NULL;
     }
@@ -74,11 +76,45 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
 {
     MEMRT__KEEP_ERRNO;
     MEMRT__TIMED(MEMRT_LATENCY_MAP);
-    void *mapping = map_aligned_pages(size, lead, align);
+    void *mapping = map_aligned_pages(size, lead, align, ACCESSIBLE);
     if (mapping != NULL) {
         memrt__mapping_table_add(mapping, size);
     }
     return mapping;
+}
+
+void *memrt__os_reserve(size_t size, size_t align)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_MAP);
+    return map_aligned_pages(size, 0, align, PROT_NONE);
+}
+
+/// Change the access to part of a reservation. A new mapping replaces pages that lose the access,
+/// because the system counts pages without access as memory that the process may still use.
+static bool set_access(char *address, size_t size, bool accessible)
+{
+    return accessible ? mprotect(address, size, ACCESSIBLE) == 0
+                      : mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                             0) != MAP_FAILED;
+}
+
+bool memrt__os_commit(void *address, size_t old_size, size_t new_size)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_MAP);
+    bool grows = new_size > old_size;
+    char *start = (char *)address + memrt__size_min(old_size, new_size);
+    MEMRT__ASSERT(new_size != 0 && new_size != old_size);
+    if (!set_access(start, grows ? new_size - old_size : old_size - new_size, grows)) {
+        return false;
+    }
+    if (old_size == 0) {
+        memrt__mapping_table_add(address, new_size);
+    } else {
+        memrt__mapping_table_restore(memrt__mapping_table_remove(address), address, new_size);
+    }
+    return true;
 }
 
 bool memrt__os_unmap(void *address, size_t size)

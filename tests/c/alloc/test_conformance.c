@@ -10,6 +10,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
+#include "runtime/alloc/reserved.h"
 #include "support/allocators/counting.h"
 #include "support/allocators/failing.h"
 #include "support/allocators/gate.h"
@@ -22,7 +23,7 @@ typedef memrt_status_t (*wrap_fn)(const memrt_allocator_t *upstream, memrt_alloc
 
 /* Allocators of policies with limits of their own, with and without a thread cache. Live for the
  * whole run. */
-static memrt_allocator_t limited_pool, limited_plain;
+static memrt_allocator_t limited_pool, limited_plain, reserved, reserved_little;
 
 static void create_limited(memrt_allocator_t *out, bool cache)
 {
@@ -38,6 +39,8 @@ __attribute__((constructor)) static void make_all_limited(void)
     create_limited(&limited_pool, true);
     create_limited(&limited_plain, false);
     memrt__options.cache = was;
+    reserved = memrt__reserved_allocator((size_t)1 << 30);
+    reserved_little = memrt__reserved_allocator(0);
 }
 
 static int refuse_again(size_t size, size_t align, void *context)
@@ -125,6 +128,8 @@ static const subject_t subjects[] = {
     {"heap", &memrt__heap_allocator, {0}},
     {"pool with limits", &limited_pool, {0}},
     {"plain with limits", &limited_plain, {0}},
+    {"reserved", &reserved, {0}},
+    {"reserved without room", &reserved_little, {0}},
     {"guard over system", &memrt__system_allocator, {memrt__guard_new}},
     {"guard over mapped", &memrt__mapped_allocator, {memrt__guard_new}},
     {"guard over pool", &memrt__heap_allocator, {memrt__guard_new}},

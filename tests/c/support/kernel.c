@@ -96,6 +96,8 @@ int __real_munmap(void *address, size_t size);
 int __wrap_munmap(void *address, size_t size);
 void *__real_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
 void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
+int __real_mprotect(void *address, size_t size, int protection);
+int __wrap_mprotect(void *address, size_t size, int protection);
 int __real_madvise(void *address, size_t size, int advice);
 int __wrap_madvise(void *address, size_t size, int advice);
 int __real_open(const char *path, int flags, ...);
@@ -145,6 +147,15 @@ void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, 
         return MAP_FAILED;
     }
     return __real_mremap(address, old_size, new_size, flags);
+}
+
+int __wrap_mprotect(void *address, size_t size, int protection)
+{
+    if (is_refused(KERNEL_PROTECT)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_mprotect(address, size, protection);
 }
 
 int __wrap_madvise(void *address, size_t size, int advice)

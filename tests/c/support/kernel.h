@@ -15,6 +15,7 @@ typedef enum kernel_call {
     KERNEL_MAP,      ///< mmap
     KERNEL_UNMAP,    ///< munmap
     KERNEL_REMAP,    ///< mremap
+    KERNEL_PROTECT,  ///< mprotect
     KERNEL_DISCARD,  ///< madvise(MADV_DONTNEED)
     KERNEL_ADVISE,   ///< madvise with other advice
     KERNEL_POPULATE, ///< madvise(MADV_POPULATE_WRITE), unknown to kernels before 5.14
