@@ -187,6 +187,20 @@ memrt_status_t memrt__checked_resizable_try_expand(memrt_meminfo_t *mi, size_t s
     return memrt__plain_table.resizable_try_expand(mi, size);
 }
 
+memrt_status_t memrt__checked_resizable_new_reserved(size_t size, size_t reserve,
+                                                     const memrt_new_options_t *options,
+                                                     memrt_meminfo_t **out)
+{
+    memrt__verify_options("resizable_new_reserved", options);
+    return memrt__plain_table.resizable_new_reserved(size, reserve, options, out);
+}
+
+memrt_status_t memrt__checked_resizable_try_shrink(memrt_meminfo_t *mi, size_t size)
+{
+    memrt__verify_resizable_meminfo("resizable_try_shrink", mi);
+    return memrt__plain_table.resizable_try_shrink(mi, size);
+}
+
 void memrt__checked_resizable_free(memrt_meminfo_t *mi, void *data)
 {
     memrt__verify_resizable_meminfo("resizable_free", mi);

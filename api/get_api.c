@@ -12,8 +12,7 @@
 /// memrt_get_api(), which starts the runtime and chooses a table. The assertions pin the offsets of
 /// slots, because the order of the slots is a binary contract.
 
-#define SLOT_AT(slot, word)                                                                        \
-    _Static_assert(offsetof(memrt_api_t, slot) == (word) * 8, #slot " moved")
+#define SLOT_AT(slot, word) _Static_assert(offsetof(memrt_api_t, slot) == (word)*8, #slot " moved")
 SLOT_AT(allocate, 0);
 SLOT_AT(allocate_external, 1);
 SLOT_AT(manage_memory, 2);
@@ -50,7 +49,8 @@ SLOT_AT(policy_default_set_allocator, 146);
 SLOT_AT(resizable_try_expand, 150);
 SLOT_AT(weak_acquire, 152);
 SLOT_AT(locate, 153);
-_Static_assert(sizeof(memrt_api_t) == 154 * 8, "slots are only ever appended");
+SLOT_AT(resizable_try_shrink, 155);
+_Static_assert(sizeof(memrt_api_t) == 156 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -200,7 +200,9 @@
     CHECKED(resizable_try_expand, memrt__resizable_try_expand)                                     \
     CHECKED(weak_new, memrt__weak_new)                                                             \
     PLAIN(weak_acquire, memrt__weak_acquire)                                                       \
-    PLAIN(locate, memrt__lookup_locate)
+    PLAIN(locate, memrt__lookup_locate)                                                            \
+    CHECKED(resizable_new_reserved, memrt__resizable_new_reserved)                                 \
+    CHECKED(resizable_try_shrink, memrt__resizable_try_shrink)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -14,10 +14,11 @@ static unsigned choose_flags(const memrt__block_request_t *request,
                              const memrt__block_layout_t *layout)
 {
     bool data = memrt__has_data(request->kind);
-    bool fast = request->policy->fast && request->external == NULL &&
+    bool fast = request->policy->fast && request->external == NULL && request->reserve == 0 &&
                 layout->align == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
     MEMRT__ASSERT(!fast || layout->lead == MEMRT_HEADER_SIZE);
-    unsigned data_block = request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0;
+    unsigned data_block = (request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0) |
+                          (request->reserve != 0 ? MEMRT__FLAG_RESERVED : 0);
     if (fast) {
         return memrt__fast_flags(request->kind) | (data ? 0 : MEMRT__FLAG_BARE) | data_block;
     }

@@ -19,6 +19,9 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size, bool once)
     if (memrt__meminfo_refcount(mi) == 0) { /* check first: the new block may reuse the memory */
         memrt__meminfo_refuse_release(mi);
     }
+    if (memrt__block_is_reserved(mi)) { /* the data of the block must not move */
+        return NULL;
+    }
     bool is_data_block = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_DATA_BLOCK) != 0;
     memrt__alloc_event_t event =
         is_data_block ? memrt__tracking_data_block() : memrt__tracking_alloc(size);

@@ -9,7 +9,8 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
     unsigned known = MEMRT__FLAG_KNOWN | MEMRT__FLAG_MEMINFO | MEMRT__FLAG_READONLY |
                      MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_FAST | MEMRT__FLAG_PROMOTED |
-                     MEMRT__FLAG_TINY | MEMRT__FLAG_BARE | MEMRT__FLAG_DEVICE;
+                     MEMRT__FLAG_TINY | MEMRT__FLAG_BARE | MEMRT__FLAG_DEVICE |
+                     MEMRT__FLAG_RESERVED;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
@@ -27,7 +28,8 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 /// Return the start of the guarded block around a header. NULL: no guard allocated the block.
 static const char *find_guarded_start(const memrt_meminfo_t *mi)
 {
-    if (mi->external_allocator != NULL || !memrt__is_guard(&memrt__policy_of(mi)->allocator)) {
+    bool own = mi->external_allocator == NULL && !memrt__block_is_reserved(mi);
+    if (!own || !memrt__is_guard(&memrt__policy_of(mi)->allocator)) {
         return NULL;
     }
     return (const char *)mi + MEMRT_HEADER_SIZE - mi->lead;

@@ -22,8 +22,9 @@
 #define MEMRT__FLAG_PROMOTED 64u ///< a block that was later counted as a MemInfo
 #define MEMRT__FLAG_TINY 128u    ///< MemInfo of a tiny block: a separate header without data
 #define MEMRT__FLAG_DATA_BLOCK                                                                     \
-    (1u << 16)                      ///< data of a resizable MemInfo, which reports list instead
-#define MEMRT__FLAG_BARE (1u << 19) ///< block of the heap with a header alone
+    (1u << 16)                          ///< data of a resizable MemInfo, which reports list instead
+#define MEMRT__FLAG_BARE (1u << 19)     ///< block of the heap with a header alone
+#define MEMRT__FLAG_RESERVED (1u << 20) ///< data with reserved addresses: never moves
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
 
 /// Minimum of bytes before the offset in a block with MEMRT__ALIGN_OFFSET. The header must not
@@ -81,6 +82,12 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
 {
     unsigned both = MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_MEMINFO;
     return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_DATA_BLOCK;
+}
+
+/// Return whether a block has reserved addresses behind its data.
+static inline bool memrt__block_is_reserved(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_RESERVED) != 0;
 }
 
 /// Set the data pointer and size in the header of a block. The stores are relaxed atomics, because

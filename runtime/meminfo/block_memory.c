@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
+#include "runtime/alloc/reserved.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
@@ -37,6 +39,21 @@ static char *alloc_external(const memrt__block_request_t *request, memrt__block_
     return start;
 }
 
+static char *alloc_reserved(const memrt__block_request_t *request,
+                            const memrt__block_layout_t *layout)
+{
+    size_t reserve;
+    if (!memrt__size_add(layout->lead, request->reserve, &reserve)) {
+        return NULL;
+    }
+    memrt_allocator_t allocator = memrt__reserved_allocator(reserve);
+    char *start = memrt__allocator_alloc(&allocator, layout->bytes, layout->align, true);
+    if (start != NULL) {
+        memrt__fetch_add_relaxed(&external_bytes, layout->bytes);
+    }
+    return start;
+}
+
 char *memrt__block_memory_alloc(const memrt__block_request_t *request,
                                 memrt__block_layout_t *layout)
 {
@@ -45,6 +62,9 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
     }
     if (request->external != NULL) {
         return alloc_external(request, layout);
+    }
+    if (request->reserve != 0) {
+        return alloc_reserved(request, layout);
     }
     const memrt_allocator_t *allocator = &request->policy->allocator;
     if (memrt__is_guard(allocator)) {
@@ -55,13 +75,50 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
     return memrt__allocator_alloc(allocator, layout->bytes, layout->align, request->zeroed);
 }
 
+static char *get_start(const memrt_meminfo_t *mi)
+{
+    return (char *)(uintptr_t)mi + MEMRT_HEADER_SIZE - mi->lead;
+}
+
+bool memrt__block_memory_resize_reserved(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                         const memrt__block_layout_t *layout)
+{
+    memrt_allocator_t allocator = memrt__reserved_allocator(0);
+    MEMRT__ASSERT(memrt__block_is_reserved(mi));
+    if (layout->bytes <= old->bytes) { /* a shrink stays in place and never fails */
+        (void)memrt__allocator_realloc(&allocator, get_start(mi), old->bytes, layout->bytes,
+                                       layout->align);
+    } else if (!memrt__allocator_try_expand(&allocator, get_start(mi), old->bytes, layout->bytes,
+                                            layout->align)) {
+        return false;
+    }
+    memrt__fetch_add_relaxed(&external_bytes, layout->bytes - old->bytes);
+    return true;
+}
+
+size_t memrt__block_memory_usable(const memrt_meminfo_t *mi, const memrt__block_layout_t *layout)
+{
+    if (mi->external_allocator != NULL) {
+        return mi->size;
+    }
+    memrt_allocator_t reserved = memrt__reserved_allocator(0);
+    const memrt_allocator_t *allocator =
+        memrt__block_is_reserved(mi) ? &reserved : &memrt__policy_of(mi)->allocator;
+    return memrt__allocator_usable_size(allocator, get_start(mi), layout->bytes, layout->align) -
+           layout->lead;
+}
+
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align)
 {
-    char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    char *start = get_start(mi);
     MEMRT__ASSERT(mi->lead >= MEMRT_HEADER_SIZE && memrt__policy_of(mi) != NULL);
     if (mi->external_allocator != NULL) {
         memrt__fetch_add_relaxed(&external_bytes, (size_t)0 - bytes);
         mi->external_allocator->free(start, mi->external_allocator->opaque_data);
+    } else if (memrt__block_is_reserved(mi)) {
+        memrt_allocator_t allocator = memrt__reserved_allocator(0);
+        memrt__fetch_add_relaxed(&external_bytes, (size_t)0 - bytes);
+        memrt__allocator_free(&allocator, start, bytes, align);
     } else {
         memrt__allocator_free(&memrt__policy_of(mi)->allocator, start, bytes, align);
     }

@@ -10,7 +10,8 @@
 #include "runtime/observe/tracking.h"
 #include "runtime/policy/policy.h"
 
-/// Memory of blocks: from the allocator of a policy, from a guard, or from an external allocator.
+/// Memory of blocks: from the allocator of a policy, from a guard, from an external allocator, or
+/// with reserved addresses.
 /// Nothing is counted, and no header is written.
 
 /// Properties of a block to allocate.
@@ -24,6 +25,7 @@ typedef struct memrt__block_request {
     bool once;                  ///< one attempt: without reclaim, and without a failure event
     size_t behind;              ///< bytes of data that belong to a header without data
     memrt__alloc_event_t event; ///< sampling weight and site for the live set
+    size_t reserve; ///< bytes of addresses to reserve for the data; 0: allocator of the policy
     memrt_external_allocator_t *external; ///< NULL: allocator of the policy
 } memrt__block_request_t;
 
@@ -37,7 +39,15 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
 /// Free the memory of a block. `bytes` and `align` come from its layout.
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align);
 
-/// Return the bytes of all blocks from external allocators.
+/// Grow or shrink a block with reserved addresses, at its address. False: no room, or the system
+/// refused; nothing changed.
+bool memrt__block_memory_resize_reserved(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                         const memrt__block_layout_t *layout);
+
+/// Return the bytes to which a block of the layout grows without further memory.
+size_t memrt__block_memory_usable(const memrt_meminfo_t *mi, const memrt__block_layout_t *layout);
+
+/// Return the bytes of all blocks that no allocator of a policy allocated.
 size_t memrt__block_memory_external(void);
 
 #endif

@@ -81,16 +81,26 @@ static void *get_start(const memrt_meminfo_t *mi)
     return (char *)(uintptr_t)mi + MEMRT_HEADER_SIZE - mi->lead;
 }
 
-/// Grow a block at its address. Returns false, with nothing changed, if the allocator has no room
-/// there.
-static bool expand_block(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
-                         const memrt__block_layout_t *layout, size_t size)
+/// Grow or shrink the memory of a block with reserved addresses, or grow other memory.
+static bool resize_memory_in_place(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                   const memrt__block_layout_t *layout)
 {
-    const memrt_allocator_t *allocator = &memrt__policy_of(mi)->allocator;
-    MEMRT__ASSERT(size > mi->size && layout->bytes >= old->bytes);
-    if (memrt__fault_is_due() || (layout->bytes != old->bytes &&
-                                  !memrt__allocator_try_expand(allocator, get_start(mi), old->bytes,
-                                                               layout->bytes, layout->align))) {
+    if (memrt__block_is_reserved(mi)) {
+        return memrt__block_memory_resize_reserved(mi, old, layout);
+    }
+    return layout->bytes == old->bytes ||
+           memrt__allocator_try_expand(&memrt__policy_of(mi)->allocator, get_start(mi), old->bytes,
+                                       layout->bytes, layout->align);
+}
+
+/// Resize a block at its address: grow, or shrink with reserved addresses. Returns false, with
+/// nothing changed, if the block has no room there.
+static bool resize_in_place(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                            const memrt__block_layout_t *layout, size_t size)
+{
+    MEMRT__ASSERT(size > mi->size || memrt__block_is_reserved(mi));
+    bool grows = size > mi->size;
+    if ((grows && memrt__fault_is_due()) || !resize_memory_in_place(mi, old, layout)) {
         return false;
     }
     memrt__block_before_t before = {mi, mi->data, mi->size};
@@ -210,8 +220,8 @@ static memrt_meminfo_t *expand_or_relocate(memrt_meminfo_t *mi, const memrt__blo
                                            memrt__block_layout_t *layout, size_t size)
 {
     bool may_expand = size > mi->size && !memrt__is_guard(&memrt__policy_of(mi)->allocator);
-    return may_expand && expand_block(mi, old, layout, size) ? mi
-                                                             : relocate_block(mi, size, layout);
+    return may_expand && resize_in_place(mi, old, layout, size) ? mi
+                                                                : relocate_block(mi, size, layout);
 }
 
 /// Resize a block in place or by a move. NULL: out of memory, nothing changed.
@@ -224,6 +234,9 @@ static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_la
         return NULL;
     }
     MEMRT__ASSERT(layout.lead == old->lead);
+    if (memrt__block_is_reserved(mi)) {
+        return resize_in_place(mi, old, &layout, size) ? mi : NULL;
+    }
     return is_known_by_address(mi) || is_mostly_padding(old, mi->size)
                ? expand_or_relocate(mi, old, &layout, size)
                : realloc_block(mi, old, &layout, size);
@@ -279,7 +292,7 @@ memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size)
         !memrt__limit_admit(account, size - old_size)) {
         return MEMRT_ENOMEM;
     }
-    if (!expand_block(mi, &old, &layout, size)) {
+    if (!resize_in_place(mi, &old, &layout, size)) {
         memrt__limit_drop(account, size - old_size);
         return MEMRT_ENOMEM;
     }
@@ -291,10 +304,5 @@ memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size)
 size_t memrt__block_usable_size(const memrt_meminfo_t *mi)
 {
     memrt__block_layout_t layout = memrt__block_layout_of(mi);
-    if (mi->external_allocator != NULL) {
-        return mi->size;
-    }
-    return memrt__allocator_usable_size(&memrt__policy_of(mi)->allocator, get_start(mi),
-                                        layout.bytes, layout.align) -
-           layout.lead;
+    return memrt__block_memory_usable(mi, &layout);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/block_search.h"
+#include "runtime/alloc/reserved.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/meminfo/tiny.h"
@@ -252,7 +253,8 @@ static bool locate_in_heap(location_search_t *search)
     }
     if (room.class == MEMRT__CLASSES) { /* only mappings of the heap have an offset */
         size_t offset = memrt__start_offset((const void *)room.start);
-        return locate_block(room.start + offset, search) || locate_block(room.start, search);
+        return locate_block(room.start + offset, search) || locate_block(room.start, search) ||
+               locate_block(room.start + MEMRT__RESERVED_RECORD, search);
     }
     return room.class >= MEMRT__CLASS_TINY ? locate_tiny(&room, search)
                                            : locate_block(room.start, search);

@@ -1,11 +1,13 @@
 #include "runtime/meminfo/resizable.h"
 
 #include "runtime/meminfo/block_api.h"
+#include "runtime/meminfo/block_resize.h"
 #include "runtime/observe/tracking.h"
 
-/// Allocate an unpublished data block for `mi`. The header keeps the requested alignment, which
-/// applies to every data block. NULL: out of memory.
-static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size, bool zeroed)
+/// Allocate an unpublished data block for `mi`, with `reserve` bytes of addresses or none. The
+/// header keeps the requested alignment, which applies to every data block. NULL: out of memory.
+static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size, size_t reserve,
+                                         bool zeroed)
 {
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
@@ -13,6 +15,7 @@ static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed,
                                       .is_data_block = true,
+                                      .reserve = reserve,
                                       .event = memrt__tracking_data_block()};
     return memrt__block_new(&request);
 }
@@ -48,24 +51,11 @@ static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *opti
     return mi;
 }
 
-memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,
-                                    memrt_meminfo_t **out)
+/// Slow path: create the header, then the data, with all options.
+static memrt_status_t create_slow(size_t size, size_t reserve, const memrt_new_options_t *all,
+                                  memrt__alloc_event_t event, memrt_meminfo_t **out)
 {
-    memrt_new_options_t room;
-    const memrt_new_options_t *all;
-    memrt_status_t status = memrt__meminfo_options(options, &room, &all);
-    if (status != MEMRT_OK) {
-        return status;
-    }
-    if (all->external != NULL) {
-        return MEMRT_EINVAL;
-    }
-    memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = event.weight != 0 ? NULL : create_fast(size, all);
-    if (plain != NULL) {
-        *out = plain;
-        return MEMRT_OK;
-    }
+    memrt_status_t status;
     memrt__block_request_t request = {.policy = memrt__home_policy(all->policy),
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_RESIZABLE,
@@ -75,7 +65,7 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_meminfo_t *data = alloc_data_block(mi, size, all->zeroed != 0);
+    memrt_meminfo_t *data = alloc_data_block(mi, size, reserve, all->zeroed != 0);
     if (data == NULL) {
         status = MEMRT_ENOMEM;
         goto discard_header;
@@ -95,9 +85,49 @@ discard_header:
     return status;
 }
 
+/// Check the options of a new resizable MemInfo, as memrt__meminfo_options().
+static memrt_status_t check_options(const memrt_new_options_t *options, memrt_new_options_t *room,
+                                    const memrt_new_options_t **all)
+{
+    memrt_status_t status = memrt__meminfo_options(options, room, all);
+    return status == MEMRT_OK && (*all)->external != NULL ? MEMRT_EINVAL : status;
+}
+
+memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,
+                                    memrt_meminfo_t **out)
+{
+    memrt_new_options_t room;
+    const memrt_new_options_t *all;
+    memrt_status_t status = check_options(options, &room, &all);
+    if (status != MEMRT_OK) {
+        return status;
+    }
+    memrt__alloc_event_t event = memrt__tracking_alloc(size);
+    memrt_meminfo_t *plain = event.weight != 0 ? NULL : create_fast(size, all);
+    if (plain != NULL) {
+        *out = plain;
+        return MEMRT_OK;
+    }
+    return create_slow(size, 0, all, event, out);
+}
+
+memrt_status_t memrt__resizable_new_reserved(size_t size, size_t reserve,
+                                             const memrt_new_options_t *options,
+                                             memrt_meminfo_t **out)
+{
+    memrt_new_options_t room;
+    const memrt_new_options_t *all;
+    memrt_status_t status = check_options(options, &room, &all);
+    if (status == MEMRT_OK && (reserve == 0 || reserve < size)) {
+        status = MEMRT_EINVAL;
+    }
+    return status != MEMRT_OK ? status
+                              : create_slow(size, reserve, all, memrt__tracking_alloc(size), out);
+}
+
 void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
 {
-    memrt_meminfo_t *data = alloc_data_block(mi, size, false);
+    memrt_meminfo_t *data = alloc_data_block(mi, size, 0, false);
     if (data == NULL) {
         return NULL;
     }
@@ -129,6 +159,25 @@ memrt_status_t memrt__resizable_try_expand(memrt_meminfo_t *mi, size_t size)
         set_data(mi, memrt__block_of(mi->data));
     }
     return status;
+}
+
+memrt_status_t memrt__resizable_try_shrink(memrt_meminfo_t *mi, size_t size)
+{
+    if (mi->data == NULL || !memrt__block_is_reserved(memrt__block_of(mi->data))) {
+        return MEMRT_ENOTSUP;
+    }
+    if (size >= mi->size) {
+        return MEMRT_OK;
+    }
+    if (!memrt__block_claim(mi)) {
+        return MEMRT_EBUSY;
+    }
+    void *data = memrt__block_api_realloc(memrt__policy_of(mi), mi->data, size);
+    if (data != NULL) { /* NULL: another holder has the data block */
+        set_data(mi, memrt__block_of(data));
+    }
+    memrt__block_publish(mi);
+    return data != NULL ? MEMRT_OK : MEMRT_EBUSY;
 }
 
 void memrt__resizable_free(memrt_meminfo_t *mi, void *data)

@@ -13,7 +13,7 @@
 #define AT(type, member, offset)                                                                   \
     _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed in size")
-#define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
+#define SLOT(slot, word) AT(memrt_api_t, slot, (word)*8)
 
 SIZE(memrt_tracking_t, 40);
 AT(memrt_tracking_t, on, 8);
@@ -452,6 +452,8 @@ SLOT(resizable_try_expand, 150);
 SLOT(weak_new, 151);
 SLOT(weak_acquire, 152);
 SLOT(locate, 153);
+SLOT(resizable_new_reserved, 154);
+SLOT(resizable_try_shrink, 155);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

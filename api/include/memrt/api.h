@@ -208,6 +208,8 @@ typedef struct memrt_api {
     memrt_weak_new_fn weak_new MEMRT_MUST_CHECK;
     memrt_weak_acquire_fn weak_acquire;
     memrt_locate_fn locate MEMRT_MUST_CHECK;
+    memrt_resizable_new_reserved_fn resizable_new_reserved MEMRT_MUST_CHECK;
+    memrt_resizable_try_shrink_fn resizable_try_shrink MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -396,6 +396,12 @@ cdef extern from "memrt/import.h":
     ctypedef memrt_status_t (*memrt_resizable_new_fn)(size_t size,
         const memrt_new_options_t *options, memrt_meminfo_t **out) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_resizable_new_reserved_fn)(size_t size, size_t reserve,
+        const memrt_new_options_t *options, memrt_meminfo_t **out) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_resizable_try_shrink_fn)(memrt_meminfo_t *mi,
+        size_t size) noexcept nogil
+
     ctypedef void *(*memrt_resizable_alloc_fn)(memrt_meminfo_t *mi, size_t size) noexcept nogil
 
     ctypedef void *(*memrt_resizable_realloc_fn)(memrt_meminfo_t *mi, size_t size) noexcept nogil
@@ -1002,6 +1008,8 @@ cdef extern from "memrt/import.h":
         memrt_weak_new_fn weak_new
         memrt_weak_acquire_fn weak_acquire
         memrt_locate_fn locate
+        memrt_resizable_new_reserved_fn resizable_new_reserved
+        memrt_resizable_try_shrink_fn resizable_try_shrink
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

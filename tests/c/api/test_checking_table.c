@@ -176,6 +176,11 @@ static void expand_inline_as_resizable(const memrt_api_t *checked)
     (void)!checked->resizable_try_expand(create_named_meminfo(checked, 10), 11);
 }
 
+static void shrink_inline_as_resizable(const memrt_api_t *checked)
+{
+    (void)!checked->resizable_try_shrink(create_named_meminfo(checked, 10), 5);
+}
+
 static void expand_after_overrun(const memrt_api_t *checked)
 {
     char *data = checked->block_alloc(create_redzone_policy(checked), 100);
@@ -512,7 +517,10 @@ static void release_freed_under_name(const memrt_api_t *checked)
 #define DYING ", inline, policy policy: the reference count must be at least 1, got 0"
 #define STRANGER ": no live buffer of memrt is at the address"
 
-#define MISUSE(act, message) {#act, act, message}
+#define MISUSE(act, message)                                                                       \
+    {                                                                                              \
+#act, act, message                                                                         \
+    }
 
 static const misuse_t misuses[] = {
     MISUSE(release_twice, DEAD),
@@ -547,6 +555,7 @@ static const misuse_t misuses[] = {
     MISUSE(expand_freed_block, "memrt: block_try_expand of "),
     MISUSE(get_usable_size_of_freed_block, "memrt: block_usable_size of "),
     MISUSE(expand_inline_as_resizable, ": the MemInfo must be resizable"),
+    MISUSE(shrink_inline_as_resizable, ": the MemInfo must be resizable"),
     MISUSE(expand_after_overrun, "a write 1 bytes past the end of the block was found"),
     MISUSE(resize_adopted, ": the MemInfo must be resizable"),
     MISUSE(write_after_the_last_release, " (\"victim\", 10 bytes at 0x"),
@@ -858,8 +867,10 @@ typedef struct damage {
 } damage_t;
 
 #define DAMAGE(word, value, message)                                                               \
-    {#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), value,       \
-     message}
+    {                                                                                              \
+#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), value,    \
+            message                                                                                \
+    }
 #define OVERWRITTEN "the header was overwritten"
 
 static const damage_t damages[] = {
@@ -944,6 +955,11 @@ static void use_correctly(void *context)
     REQUIRE(checked->resizable_try_expand(resizable, usable) == MEMRT_OK);
     REQUIRE(checked->block_try_expand(checked->get_data(resizable), usable) == MEMRT_OK);
     checked->observe(resizable);
+    memrt_meminfo_t *reserved;
+    REQUIRE(checked->resizable_new_reserved(100, 1000000, NULL, &reserved) == MEMRT_OK);
+    REQUIRE(checked->resizable_try_expand(reserved, 500000) == MEMRT_OK);
+    REQUIRE(checked->resizable_try_shrink(reserved, 100) == MEMRT_OK);
+    checked->release(reserved);
     struct ArrowArray array;
     REQUIRE(checked->arrow_export(adopted, &no_elements, NULL, &array, NULL) == MEMRT_OK);
     array.release(&array);

@@ -8,6 +8,7 @@
 #include "support/books.h"
 #include "support/allocators/counting.h"
 #include "support/crew.h"
+#include "support/kernel.h"
 #include "support/allocators/failing.h"
 
 static memrt_meminfo_t *create_resizable(size_t size, const memrt_new_options_t *options)
@@ -278,4 +279,160 @@ TEST(resize_of_shared_data_never_lists_data_as_buffer)
     ck_assert_uint_eq(count_listed(SHARED - 1, MEMRT_KIND_RESIZABLE), 1);
     api->release(watch.mi);
     api->tracking(was_on);
+}
+
+#define MIB ((size_t)1 << 20)
+
+static memrt_meminfo_t *create_reserved(size_t size, size_t reserve,
+                                        const memrt_new_options_t *options)
+{
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->resizable_new_reserved(size, reserve, options, &mi), MEMRT_OK);
+    return mi;
+}
+
+TEST(reserved_data_grows_and_shrinks_at_its_address)
+{
+    static const size_t steps[] = {0, 1, 5000, 64 * MIB, 3, 20 * MIB, 64 * MIB};
+    size_t reserve = 64 * MIB, mapped = kernel_calls(KERNEL_MAP);
+    memrt_meminfo_t *mi = create_reserved(100, reserve, NULL);
+    char *data = api->get_data(mi);
+    ck_assert(pattern_is_zero(data, 100));
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        size_t before = api->size(mi), least = before < steps[i] ? before : steps[i];
+        pattern_write(data, least < 4096 ? least : 4096, 1);
+        memrt_status_t status = steps[i] > before ? api->resizable_try_expand(mi, steps[i])
+                                                  : api->resizable_try_shrink(mi, steps[i]);
+        ck_assert_int_eq(status, MEMRT_OK);
+        ck_assert_ptr_eq(api->get_data(mi), data);
+        ck_assert_uint_eq(api->size(mi), steps[i]);
+        ck_assert(pattern_holds(data, least < 4096 ? least : 4096, 1));
+        if (steps[i] > before + 8192) {
+            ck_assert_int_eq(data[steps[i] - 1], 0);
+            data[steps[i] - 1] = 1;
+        }
+    }
+    ck_assert_uint_gt(kernel_calls(KERNEL_MAP), mapped);
+    ck_assert_ptr_eq(api->resizable_realloc(mi, 100), data);
+    ck_assert_ptr_eq(api->resizable_realloc(mi, 2 * MIB), data);
+    ck_assert_ptr_null(api->resizable_realloc(mi, reserve + MIB));
+    ck_assert_int_eq(api->resizable_try_expand(mi, reserve + MIB), MEMRT_ENOMEM);
+    ck_assert_uint_eq(api->size(mi), 2 * MIB);
+    api->release(mi);
+}
+
+TEST(reserved_data_counts_its_size_and_obeys_the_limit)
+{
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .name = "growing"};
+    memrt_new_options_t options = {.struct_size = sizeof(options)};
+    ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);
+    memrt_meminfo_t *mi = create_reserved(1000, 256 * MIB, &options);
+    ck_assert_uint_eq(stats_of(options.policy).live, 1000);
+    ck_assert_int_eq(api->resizable_try_expand(mi, MIB), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(options.policy).live, MIB);
+    ck_assert_int_eq(api->limit_set(options.policy, NULL, 2 * MIB), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_try_expand(mi, 2 * MIB + 1), MEMRT_ENOMEM);
+    ck_assert_ptr_null(api->resizable_realloc(mi, 2 * MIB + 1));
+    ck_assert_uint_eq(stats_of(options.policy).live, MIB);
+    ck_assert_int_eq(api->resizable_try_expand(mi, 2 * MIB), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 10), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(options.policy).live, 10);
+    memrt_memory_stats_t memory = {.struct_size = sizeof(memory)};
+    ck_assert_int_eq(api->memory_stats(&memory), MEMRT_OK);
+    ck_assert_uint_lt(memory.mapped, 256 * MIB);
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(options.policy).live, 0);
+    api->policy_release(options.policy);
+}
+
+TEST(refused_growth_of_reserved_data_changes_nothing)
+{
+    memrt_meminfo_t *mi = create_reserved(100, 16 * MIB, NULL);
+    void *data = api->get_data(mi);
+    pattern_write(data, 100, 3);
+    books_t before = books_now();
+    kernel_refuse(KERNEL_PROTECT, 0, SIZE_MAX);
+    ck_assert_int_eq(api->resizable_try_expand(mi, MIB), MEMRT_ENOMEM);
+    ck_assert_ptr_null(api->resizable_realloc(mi, MIB));
+    books_expect_unchanged(&before);
+    ck_assert_uint_eq(api->size(mi), 100);
+    ck_assert(pattern_holds(data, 100, 3));
+    memrt_meminfo_t *none;
+    ck_assert_int_eq(api->resizable_new_reserved(1, MIB, NULL, &none), MEMRT_ENOMEM);
+    kernel_obey();
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    ck_assert_int_eq(api->resizable_new_reserved(1, MIB, NULL, &none), MEMRT_ENOMEM);
+    kernel_obey();
+    ck_assert_int_eq(api->resizable_try_expand(mi, MIB), MEMRT_OK);
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX); /* the pages stay accessible */
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 100), MEMRT_OK);
+    kernel_obey();
+    ck_assert_uint_eq(api->size(mi), 100);
+    kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
+    api->release(mi); /* the addresses are lost, without their pages */
+    kernel_obey();
+}
+
+TEST(reserved_data_with_other_holders_grows_but_never_shrinks_or_moves)
+{
+    memrt_meminfo_t *mi = create_reserved(100, MIB, NULL), *part;
+    void *data = api->get_data(mi);
+    api->acquire(mi);
+    ck_assert_int_eq(api->resizable_try_expand(mi, 5000), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 5000), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 10), MEMRT_EBUSY);
+    api->release(mi);
+    ck_assert_int_eq(api->block_meminfo(data, &part), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 10), MEMRT_EBUSY);
+    ck_assert_int_eq(api->resizable_try_expand(mi, 9000), MEMRT_EBUSY);
+    ck_assert_ptr_null(api->resizable_realloc(mi, 9000));
+    ck_assert_ptr_eq(api->get_data(mi), data);
+    ck_assert_uint_eq(api->size(mi), 5000);
+    api->release(part);
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 10), MEMRT_OK);
+    api->release(mi);
+}
+
+TEST(reserved_data_is_known_to_tracking_and_locate)
+{
+    memrt_live_t *rows;
+    size_t count;
+    int was = api->tracking(1);
+    memrt_new_options_t options = {.struct_size = sizeof(options), .name = "growing"};
+    memrt_meminfo_t *mi = create_reserved(100, 64 * MIB, &options);
+    ck_assert_int_eq(api->resizable_try_expand(mi, 3 * MIB), MEMRT_OK);
+    ck_assert_int_eq(api->live(&rows, &count), MEMRT_OK);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(rows[0].size, 3 * MIB);
+    api->live_free(rows);
+    for (size_t alignment = 64; alignment <= 2 * MIB; alignment *= 32) {
+        memrt_new_options_t aligned = {.struct_size = sizeof(aligned), .alignment = alignment};
+        memrt_meminfo_t *other = create_reserved(2 * MIB, 64 * MIB, &aligned);
+        char *data = api->get_data(other);
+        ck_assert_uint_eq((uintptr_t)data % alignment, 0);
+        memrt_location_t location = {.struct_size = sizeof(location)};
+        ck_assert_int_eq(api->locate(data + MIB, &location), MEMRT_OK);
+        ck_assert_uint_eq(location.data, (uintptr_t)data);
+        ck_assert_uint_eq(location.size, 2 * MIB);
+        api->release(other);
+    }
+    api->tracking(was);
+    api->release(mi);
+}
+
+TEST(new_reserved_meminfo_refuses_bad_options)
+{
+    memrt_meminfo_t *mi = NULL;
+    memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = 3};
+    ck_assert_int_eq(api->resizable_new_reserved(10, MIB, &options, &mi), MEMRT_EINVAL);
+    ck_assert_int_eq(api->resizable_new_reserved(0, 0, NULL, &mi), MEMRT_EINVAL);
+    ck_assert_int_eq(api->resizable_new_reserved(10, 9, NULL, &mi), MEMRT_EINVAL);
+    ck_assert_int_eq(api->resizable_new_reserved(10, SIZE_MAX, NULL, &mi), MEMRT_ENOMEM);
+    ck_assert_int_eq(api->resizable_new_reserved(10, SIZE_MAX / 2, NULL, &mi), MEMRT_ENOMEM);
+    ck_assert_ptr_null(mi);
+    mi = create_resizable(100, NULL);
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 10), MEMRT_ENOTSUP);
+    api->resizable_free(mi, api->get_data(mi));
+    ck_assert_int_eq(api->resizable_try_shrink(mi, 0), MEMRT_ENOTSUP);
+    api->release(mi);
 }

@@ -185,6 +185,20 @@ static outcome_t try_resizable_try_expand(ground_t *ground)
     return convert_status(status, pattern_holds(data, 100, 1));
 }
 
+static outcome_t try_resizable_new_reserved(ground_t *ground)
+{
+    memrt_new_options_t options = build_named_options(ground);
+    memrt_status_t status =
+        api->resizable_new_reserved(100, (size_t)1 << 20, &options, &ground->made);
+    return convert_status(status, ground->made == NULL);
+}
+
+static outcome_t try_resizable_try_shrink(ground_t *ground)
+{
+    ck_assert_int_eq(api->resizable_try_shrink(ground->resizable, 10), MEMRT_ENOTSUP);
+    return convert_status(MEMRT_OK, api->size(ground->resizable) == 100);
+}
+
 static outcome_t try_weak_new(ground_t *ground)
 {
     memrt_weak_t weak = {0};
@@ -1000,6 +1014,7 @@ const slot_t slots[] = {
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
     CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(locate),
+    CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

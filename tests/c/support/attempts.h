@@ -59,7 +59,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 167 };
+enum { SLOTS = 169 };
 
 extern const slot_t slots[SLOTS];
 

@@ -21,6 +21,25 @@ extern "C" {
 typedef memrt_status_t (*memrt_resizable_new_fn)(size_t size, const memrt_new_options_t *options,
                                                  memrt_meminfo_t **out);
 
+/// Create a resizable MemInfo as resizable_new, whose data never moves: `reserve` bytes of
+/// addresses are reserved for the data. Only the data itself takes memory and counts as live. The
+/// bytes of the data are zero, also those of a growth into new pages.
+///
+/// resizable_try_expand and resizable_realloc then grow the data up to `reserve`, and beyond fail.
+/// The memory comes from the system. The allocator of the policy is not called; the policy's limits
+/// apply.
+/// Failure: MEMRT_EINVAL as resizable_new, and for a `reserve` of 0 or below `size`; MEMRT_ENOMEM,
+///          also where the system limits the addresses of the process (RLIMIT_AS).
+typedef memrt_status_t (*memrt_resizable_new_reserved_fn)(size_t size, size_t reserve,
+                                                          const memrt_new_options_t *options,
+                                                          memrt_meminfo_t **out);
+
+/// Shrink the data of a MemInfo from resizable_new_reserved to `size` bytes, and return whole pages
+/// to the system. A size that is not smaller changes nothing.
+/// Failure: MEMRT_EBUSY: other references to `mi` or to its data block exist; MEMRT_ENOTSUP: the
+///          data has no reserve. Nothing changed.
+typedef memrt_status_t (*memrt_resizable_try_shrink_fn)(memrt_meminfo_t *mi, size_t size);
+
 /// Give `mi` a fresh data block of `size` bytes and return the new block.
 /// Ownership: the caller owns the previous data block, and frees the block with resizable_free.
 /// Failure:   NULL: out of memory, nothing changed.
