@@ -1,15 +1,15 @@
 """Types of results: statistics, buffers, holders, scopes, traces.
 
 Functions of memrt return these objects. Programs need the names for annotations and
-``isinstance``. Only :class:`Column` and :class:`Tensor` are made by users, to pass arrays to other
-libraries. Each name is imported at its first use, so ``import memrt.types`` loads no other module.
+``isinstance``. Users make :class:`Buffer`, to collect items of unknown number, and :class:`Column`
+and :class:`Tensor`, to pass arrays to other libraries. Each name is imported at its first use, so ``import memrt.types`` loads no other module.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np  # noqa: F401 - typing.get_type_hints resolves annotations of the types here
 
-from memrt._memrt import Tensor
+from memrt._memrt import Buffer, Tensor
 from memrt._support.public import import_at_first_use
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ __all__ = [
     "Alignment",
     "AllocationStats",
     "BlockEvent",
+    "Buffer",
     "Column",
     "Frame",
     "Growth",

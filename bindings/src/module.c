@@ -8,6 +8,7 @@
 
 #include "allocators/adaptor.h"
 #include "allocators/allocator_capsule.h"
+#include "buffer/buffer_type.h"
 #include "callbacks/block_hooks.h"
 #include "callbacks/pressure.h"
 #include "callbacks/reclaim.h"
@@ -160,8 +161,9 @@ static int module_exec(PyObject *module)
         memrt__errors_setup(module) < 0 || memrt__current_scope_setup(module) < 0 ||
         memrt__scoped_task_setup() < 0 || memrt__task_account_setup(module) < 0 ||
         memrt__meminfo_type_setup(module) < 0 || memrt__tensor_setup(module) < 0 ||
-        memrt__dlpack_c_api_setup() < 0 || memrt__dlpack_import_setup() < 0 ||
-        add_functions(module) < 0 || add_api_capsule(module) < 0) {
+        memrt__buffer_setup(module) < 0 || memrt__dlpack_c_api_setup() < 0 ||
+        memrt__dlpack_import_setup() < 0 || add_functions(module) < 0 ||
+        add_api_capsule(module) < 0) {
         return -1;
     }
     memrt__interpreter_set_work(memrt__owner_drain);

@@ -82,7 +82,7 @@ LAYERS = [
     *_stack(
         ("bindings/src/support/",),
         ("bindings/src/core/",),
-        ("bindings/src/allocators/", "bindings/src/interop/"),
+        ("bindings/src/allocators/", "bindings/src/buffer/", "bindings/src/interop/"),
         ("bindings/src/types/",),
         (
             *("bindings/src/callbacks/", "bindings/src/observe/", "bindings/src/numba/"),

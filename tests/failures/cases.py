@@ -269,6 +269,7 @@ def clear_array(array: np.ndarray) -> None:
 
 
 VOLATILE = memrt.volatile(clear_array, 3)
+BUFFER = memrt.types.Buffer(reserve=LARGE)
 
 
 def new_volatile() -> memrt.volatile:
@@ -781,6 +782,19 @@ CASES: dict[str, Case] = {
         clear_left,
         sets_context=True,
     ),
+    # --- Growing buffers. ---
+    "memrt.types.Buffer": Case(lambda g: memrt.types.Buffer(10, reserve=LARGE)),
+    "memrt.types.Buffer.append": Case(lambda g: memrt.types.Buffer(reserve=LARGE).append(1)),
+    "memrt.types.Buffer.extend": Case(lambda g: memrt.types.Buffer(reserve=LARGE).extend([1])),
+    "memrt.types.Buffer.resize": Case(lambda g: memrt.types.Buffer(reserve=LARGE).resize(9999)),
+    "memrt.types.Buffer.shrink_to_fit": Case(lambda g: BUFFER.shrink_to_fit()),
+    "memrt.types.Buffer.__len__": Case(lambda g: len(BUFFER)),
+    "memrt.types.Buffer.__repr__": Case(lambda g: repr(BUFFER)),
+    "memrt.types.Buffer.array": Case(lambda g: BUFFER.array),
+    "memrt.types.Buffer.capacity": Case(lambda g: BUFFER.capacity),
+    "memrt.types.Buffer.dtype": Case(lambda g: BUFFER.dtype),
+    "memrt.types.Buffer.nbytes": Case(lambda g: BUFFER.nbytes),
+    "memrt.types.Buffer.reserve": Case(lambda g: BUFFER.reserve),
     # --- Volatile arrays. ---
     "memrt.volatile": Case(lambda g: new_volatile()),
     "memrt.volatile.use": Case(lambda g: new_volatile().use()),
