@@ -12,7 +12,8 @@
 /// memrt_get_api(), which starts the runtime and chooses a table. The assertions pin the offsets of
 /// slots, because the order of the slots is a binary contract.
 
-#define SLOT_AT(slot, word) _Static_assert(offsetof(memrt_api_t, slot) == (word)*8, #slot " moved")
+#define SLOT_AT(slot, word)                                                                        \
+    _Static_assert(offsetof(memrt_api_t, slot) == (word) * 8, #slot " moved")
 SLOT_AT(allocate, 0);
 SLOT_AT(allocate_external, 1);
 SLOT_AT(manage_memory, 2);

@@ -2,7 +2,8 @@
 
 Functions of memrt return these objects. Programs need the names for annotations and
 ``isinstance``. Users make :class:`Buffer`, to collect items of unknown number, and :class:`Column`
-and :class:`Tensor`, to pass arrays to other libraries. Each name is imported at its first use, so ``import memrt.types`` loads no other module.
+and :class:`Tensor`, to pass arrays to other libraries. Each name is imported at its first use, so
+``import memrt.types`` loads no other module.
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@
 #define AT(type, member, offset)                                                                   \
     _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed in size")
-#define SLOT(slot, word) AT(memrt_api_t, slot, (word)*8)
+#define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
 
 SIZE(memrt_tracking_t, 40);
 AT(memrt_tracking_t, on, 8);

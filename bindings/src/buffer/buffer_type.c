@@ -256,10 +256,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define ATTRIBUTE(NAME, DOC)                                                                       \
-    {                                                                                              \
-#NAME, (getter)(void (*)(void))get_##NAME, NULL, DOC, NULL                                 \
-    }
+#define ATTRIBUTE(NAME, DOC) {#NAME, (getter)(void (*)(void))get_##NAME, NULL, DOC, NULL}
 
 static PyGetSetDef attributes[] = {
     ATTRIBUTE(array, "Writable array over the present items. Stays valid while the buffer grows, "

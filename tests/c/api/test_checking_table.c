@@ -517,10 +517,7 @@ static void release_freed_under_name(const memrt_api_t *checked)
 #define DYING ", inline, policy policy: the reference count must be at least 1, got 0"
 #define STRANGER ": no live buffer of memrt is at the address"
 
-#define MISUSE(act, message)                                                                       \
-    {                                                                                              \
-#act, act, message                                                                         \
-    }
+#define MISUSE(act, message) {#act, act, message}
 
 static const misuse_t misuses[] = {
     MISUSE(release_twice, DEAD),
@@ -867,10 +864,8 @@ typedef struct damage {
 } damage_t;
 
 #define DAMAGE(word, value, message)                                                               \
-    {                                                                                              \
-#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), value,    \
-            message                                                                                \
-    }
+    {#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), value,       \
+     message}
 #define OVERWRITTEN "the header was overwritten"
 
 static const damage_t damages[] = {

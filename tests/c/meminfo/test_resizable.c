@@ -373,7 +373,7 @@ TEST(refused_growth_of_reserved_data_changes_nothing)
     kernel_obey();
 }
 
-TEST(reserved_data_with_other_holders_grows_but_never_shrinks_or_moves)
+TEST(shared_reserved_data_grows_but_never_shrinks)
 {
     memrt_meminfo_t *mi = create_reserved(100, MIB, NULL), *part;
     void *data = api->get_data(mi);
