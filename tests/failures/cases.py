@@ -270,6 +270,32 @@ def clear_array(array: np.ndarray) -> None:
 
 VOLATILE = memrt.volatile(clear_array, 3)
 BUFFER = memrt.types.Buffer(reserve=LARGE)
+ITEMS = np.arange(20_000)
+
+
+def growing(call: Callable[[memrt.types.Buffer], object], limit: int | None = None) -> Case:
+    """Return a case for a buffer that is full. A failure must keep the items and their number."""
+
+    def fill(ground: Ground) -> None:
+        policy = memrt.Policy(name="growing", limit=limit)
+        ground.left.append(memrt.types.Buffer(3000, dtype="i8", reserve=LARGE, policy=policy))
+        ground.left[0].extend(range(3000))
+
+    def change(ground: Ground) -> None:
+        buffer = ground.left[0]
+        assert len(buffer) == 3000
+        call(buffer)
+
+    def verify(ground: Ground) -> None:
+        kept = ground.left.pop().array[:3000]
+        assert (kept == ITEMS[: len(kept)]).all()
+
+    return Case(change, fill, verify)
+
+
+def shrink(buffer: memrt.types.Buffer) -> None:
+    buffer.resize(10)
+    buffer.shrink_to_fit()
 
 
 def new_volatile() -> memrt.volatile:
@@ -784,10 +810,17 @@ CASES: dict[str, Case] = {
     ),
     # --- Growing buffers. ---
     "memrt.types.Buffer": Case(lambda g: memrt.types.Buffer(10, reserve=LARGE)),
-    "memrt.types.Buffer.append": Case(lambda g: memrt.types.Buffer(reserve=LARGE).append(1)),
-    "memrt.types.Buffer.extend": Case(lambda g: memrt.types.Buffer(reserve=LARGE).extend([1])),
-    "memrt.types.Buffer.resize": Case(lambda g: memrt.types.Buffer(reserve=LARGE).resize(9999)),
-    "memrt.types.Buffer.shrink_to_fit": Case(lambda g: BUFFER.shrink_to_fit()),
+    "memrt.types.Buffer, of a policy, then freed": Case(
+        lambda g: len(memrt.types.Buffer(10, dtype="f4", reserve="1 MiB", policy=g.policy))
+    ),
+    "memrt.types.Buffer.append": growing(lambda b: b.append(7)),
+    "memrt.types.Buffer.append, of another type": growing(lambda b: b.append(True)),
+    "memrt.types.Buffer.append, up to a limit": growing(lambda b: b.append(7), 30_000),
+    "memrt.types.Buffer.extend": growing(lambda b: b.extend(ITEMS)),
+    "memrt.types.Buffer.extend, of a list": growing(lambda b: b.extend([1, 2, 3])),
+    "memrt.types.Buffer.extend, of an iterator": growing(lambda b: b.extend(iter((1, 2, 3)))),
+    "memrt.types.Buffer.resize": growing(lambda b: b.resize(30_000)),
+    "memrt.types.Buffer.shrink_to_fit": growing(shrink),
     "memrt.types.Buffer.__len__": Case(lambda g: len(BUFFER)),
     "memrt.types.Buffer.__repr__": Case(lambda g: repr(BUFFER)),
     "memrt.types.Buffer.array": Case(lambda g: BUFFER.array),

@@ -87,7 +87,7 @@ class System:
 def system(call: str) -> Fault:
     struck = System(call)
     prepare = end_purger if call == "thread" else nothing
-    return Fault(call, struck.run, struck.points, call in ("heap", "mmap"), prepare)
+    return Fault(call, struck.run, struck.points, call in ("heap", "mmap", "mprotect"), prepare)
 
 
 def all_faults() -> dict[str, Fault]:

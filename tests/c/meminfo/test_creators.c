@@ -30,12 +30,13 @@ typedef struct fault {
 #define MEMRTS_OWN (-1)
 
 static const fault_t faults[] = {
-    {"memory", MEMRTS_OWN, false, true},     {"memory", MEMRTS_OWN, true, true},
-    {"mmap", KERNEL_MAP, false, true},       {"mmap", KERNEL_MAP, true, true},
-    {"munmap", KERNEL_UNMAP, false, false},  {"munmap", KERNEL_UNMAP, true, false},
-    {"mremap", KERNEL_REMAP, false, false},  {"mremap", KERNEL_REMAP, true, false},
-    {"madvise", KERNEL_ADVISE, true, false}, {"madvise", KERNEL_DISCARD, true, false},
-    {"thread", KERNEL_THREAD, false, false}, {"thread", KERNEL_THREAD, true, false},
+    {"memory", MEMRTS_OWN, false, true},       {"memory", MEMRTS_OWN, true, true},
+    {"mmap", KERNEL_MAP, false, true},         {"mmap", KERNEL_MAP, true, true},
+    {"munmap", KERNEL_UNMAP, false, false},    {"munmap", KERNEL_UNMAP, true, false},
+    {"mremap", KERNEL_REMAP, false, false},    {"mremap", KERNEL_REMAP, true, false},
+    {"mprotect", KERNEL_PROTECT, false, true}, {"mprotect", KERNEL_PROTECT, true, true},
+    {"madvise", KERNEL_ADVISE, true, false},   {"madvise", KERNEL_DISCARD, true, false},
+    {"thread", KERNEL_THREAD, false, false},   {"thread", KERNEL_THREAD, true, false},
 };
 #define FAULTS (sizeof(faults) / sizeof(faults[0]))
 
@@ -96,7 +97,7 @@ static trial_t attempt_with_fault(const fault_t *fault, const slot_t *slot, grou
 static size_t count_references(const ground_t *ground)
 {
     return api->refcount(ground->mi) + 100 * api->refcount(ground->resizable) +
-           10000 * api->refcount(ground->sharer);
+           10000 * api->refcount(ground->sharer) + 1000000 * api->refcount(ground->growing);
 }
 
 /// Create inputs and empty the caches, so that an attempt must call the system.

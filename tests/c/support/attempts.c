@@ -193,10 +193,41 @@ static outcome_t try_resizable_new_reserved(ground_t *ground)
     return convert_status(status, ground->made == NULL);
 }
 
+/// The size changes even if the system takes no pages back.
 static outcome_t try_resizable_try_shrink(ground_t *ground)
 {
+    void *data = api->get_data(ground->growing);
     ck_assert_int_eq(api->resizable_try_shrink(ground->resizable, 10), MEMRT_ENOTSUP);
-    return convert_status(MEMRT_OK, api->size(ground->resizable) == 100);
+    ck_assert_int_eq(api->resizable_try_shrink(ground->growing, 100), MEMRT_OK);
+    ck_assert_ptr_eq(api->get_data(ground->growing), data);
+    ck_assert_uint_eq(api->size(ground->growing), 100);
+    return convert_status(MEMRT_OK, pattern_holds(data, 100, 5));
+}
+
+/// Check data with reserved addresses after a growth to 300,000 bytes.
+static outcome_t check_growth(ground_t *ground, void *data, bool grown)
+{
+    ck_assert_ptr_eq(api->get_data(ground->growing), data);
+    ck_assert_uint_eq(api->size(ground->growing), grown ? 300000 : 20000);
+    ck_assert(pattern_holds(data, 100, 5));
+    ck_assert(pattern_is_zero((char *)data + 100, api->size(ground->growing) - 100));
+    return grown ? MADE : REFUSED;
+}
+
+static outcome_t try_expand_of_reserved(ground_t *ground)
+{
+    void *data = api->get_data(ground->growing);
+    memrt_status_t status = api->resizable_try_expand(ground->growing, 300000);
+    ck_assert(status == MEMRT_OK || status == MEMRT_ENOMEM);
+    return check_growth(ground, data, status == MEMRT_OK);
+}
+
+static outcome_t try_realloc_of_reserved(ground_t *ground)
+{
+    void *data = api->get_data(ground->growing);
+    void *grown = api->resizable_realloc(ground->growing, 300000);
+    ck_assert(grown == NULL || grown == data);
+    return check_growth(ground, data, grown != NULL);
 }
 
 static outcome_t try_weak_new(ground_t *ground)
@@ -1022,6 +1053,8 @@ const slot_t slots[] = {
     ANOTHER("memrt_meminfo_release", NOTHING, try_inline_count),
     ANOTHER("arrow_export of a schema", MEMORY, try_arrow_export_schema),
     ANOTHER("block_realloc of a shared block", MEMORY, try_realloc_of_shared),
+    ANOTHER("resizable_try_expand with a reserve", MEMORY, try_expand_of_reserved),
+    ANOTHER("resizable_realloc with a reserve", MEMORY, try_realloc_of_reserved),
     ANOTHER("block_realloc by a byte", MEMORY, try_realloc_in_place),
     ANOTHER("block_alloc, large", MEMORY, try_block_alloc_large),
     ANOTHER("policy_new with limits", MEMORY, try_policy_with_limits),
@@ -1050,6 +1083,9 @@ ground_t ground_new(void)
     memrt_new_options_t options = {.struct_size = sizeof(options), .policy = ground.policy};
     ck_assert_int_eq(api->resizable_new(100, &options, &ground.resizable), MEMRT_OK);
     pattern_write(api->get_data(ground.resizable), 100, 1);
+    ck_assert_int_eq(api->resizable_new_reserved(20000, (size_t)1 << 20, &options, &ground.growing),
+                     MEMRT_OK);
+    pattern_write(api->get_data(ground.growing), 100, 5);
     ck_assert_int_eq(api->meminfo_new(100, &options, &ground.mi), MEMRT_OK);
     ground.block = allocate_patterned_block(ground.policy, 100, 2);
     ground.shared_block = allocate_patterned_block(ground.policy, 100, 3);
@@ -1075,6 +1111,7 @@ void ground_clear(ground_t *ground)
     }
     api->resizable_free(ground->resizable, ground->left);
     api->release(ground->resizable);
+    api->release(ground->growing);
     api->block_free(NULL, ground->block, 0);
     api->block_free(NULL, ground->shared_block, 0);
     api->block_free(NULL, ground->made_block, 0);

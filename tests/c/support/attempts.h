@@ -18,6 +18,7 @@ typedef struct ground {
     memrt_policy_t *idle;       ///< exists before; nothing was allocated from it
     memrt_scope_t *scope;       ///< exists before; nothing was allocated in it
     memrt_meminfo_t *resizable; ///< exists before: 100 bytes of pattern 1
+    memrt_meminfo_t *growing;   ///< exists before: 20,000 bytes with a reserve, pattern 5 in 100
     memrt_meminfo_t *mi;        ///< exists before
     void *block;                ///< exists before: 100 bytes of pattern 2
     void *shared_block;         ///< exists before: 100 bytes of pattern 3
@@ -59,7 +60,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 169 };
+enum { SLOTS = 171 };
 
 extern const slot_t slots[SLOTS];
 
