@@ -813,6 +813,9 @@ CASES: dict[str, Case] = {
     "memrt.types.Buffer, of a policy, then freed": Case(
         lambda g: len(memrt.types.Buffer(10, dtype="f4", reserve="1 MiB", policy=g.policy))
     ),
+    "memrt.types.Buffer, with huge pages": Case(
+        lambda g: len(memrt.types.Buffer(2 * LARGE, reserve=2**25))
+    ),
     "memrt.types.Buffer.append": growing(lambda b: b.append(7)),
     "memrt.types.Buffer.append, of another type": growing(lambda b: b.append(True)),
     "memrt.types.Buffer.append, up to a limit": growing(lambda b: b.append(7), 30_000),
