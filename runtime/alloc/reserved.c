@@ -33,8 +33,8 @@ static record_t *get_record(void *ptr, size_t align)
 static bool compute_pages(size_t size, size_t align, size_t *pages)
 {
     size_t bytes;
-    return memrt__size_add(get_offset(align), size, &bytes) && bytes <= PTRDIFF_MAX &&
-           memrt__size_round_up(bytes, memrt__os_page_size(), pages);
+    return memrt__size_add(get_offset(align), size, &bytes) &&
+           memrt__size_round_up(bytes, memrt__os_page_size(), pages) && *pages <= PTRDIFF_MAX;
 }
 
 static void *reserved_alloc(void *ctx, size_t size, size_t align)

@@ -953,7 +953,9 @@ static void use_correctly(void *context)
     memrt_meminfo_t *reserved;
     REQUIRE(checked->resizable_new_reserved(100, 1000000, NULL, &reserved) == MEMRT_OK);
     REQUIRE(checked->resizable_try_expand(reserved, 500000) == MEMRT_OK);
+    REQUIRE(checked->block_usable_size(checked->get_data(reserved)) >= 500000);
     REQUIRE(checked->resizable_try_shrink(reserved, 100) == MEMRT_OK);
+    checked->resizable_free(reserved, checked->get_data(reserved));
     checked->release(reserved);
     struct ArrowArray array;
     REQUIRE(checked->arrow_export(adopted, &no_elements, NULL, &array, NULL) == MEMRT_OK);

@@ -5,6 +5,7 @@
 #include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/atomics.h"
+#include "runtime/config/options.h"
 #include "support/books.h"
 #include "support/allocators/counting.h"
 #include "support/crew.h"
@@ -373,6 +374,23 @@ TEST(refused_growth_of_reserved_data_changes_nothing)
     kernel_obey();
 }
 
+TEST(usable_size_of_reserved_data_needs_no_system_call)
+{
+    memrt__options.huge_pages = MEMRT__HUGE_OFF;
+    memrt_meminfo_t *mi = create_reserved(100, 16 * MIB, NULL);
+    void *data = api->get_data(mi);
+    for (size_t size = 101; size < 8 * MIB; size *= 50) {
+        ck_assert_int_eq(api->resizable_try_expand(mi, size), MEMRT_OK);
+        size_t usable = api->block_usable_size(data), calls = kernel_calls(KERNEL_PROTECT);
+        ck_assert_uint_ge(usable, size);
+        ck_assert_int_eq(api->resizable_try_expand(mi, usable), MEMRT_OK);
+        ck_assert_uint_eq(kernel_calls(KERNEL_PROTECT), calls);
+        ck_assert_int_eq(((char *)data)[usable - 1], 0);
+        ck_assert_int_eq(api->resizable_try_shrink(mi, size), MEMRT_OK);
+    }
+    api->release(mi);
+}
+
 TEST(shared_reserved_data_grows_but_never_shrinks)
 {
     memrt_meminfo_t *mi = create_reserved(100, MIB, NULL), *part;
@@ -428,6 +446,7 @@ TEST(new_reserved_meminfo_refuses_bad_options)
     ck_assert_int_eq(api->resizable_new_reserved(0, 0, NULL, &mi), MEMRT_EINVAL);
     ck_assert_int_eq(api->resizable_new_reserved(10, 9, NULL, &mi), MEMRT_EINVAL);
     ck_assert_int_eq(api->resizable_new_reserved(10, SIZE_MAX, NULL, &mi), MEMRT_ENOMEM);
+    ck_assert_int_eq(api->resizable_new_reserved(10, SIZE_MAX - 200, NULL, &mi), MEMRT_ENOMEM);
     ck_assert_int_eq(api->resizable_new_reserved(10, SIZE_MAX / 2, NULL, &mi), MEMRT_ENOMEM);
     ck_assert_ptr_null(mi);
     mi = create_resizable(100, NULL);
