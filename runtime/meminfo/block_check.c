@@ -32,7 +32,7 @@ static const char *find_guarded_start(const memrt_meminfo_t *mi)
     if (!own || !memrt__is_guard(&memrt__policy_of(mi)->allocator)) {
         return NULL;
     }
-    return (const char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    return memrt__block_start(mi);
 }
 
 bool memrt__block_fault(const memrt_meminfo_t *mi, char *text, size_t length)

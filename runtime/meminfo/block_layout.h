@@ -84,6 +84,12 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_DATA_BLOCK;
 }
 
+/// Return the address that the allocator of a block returned.
+static inline char *memrt__block_start(const memrt_meminfo_t *mi)
+{
+    return (char *)(uintptr_t)mi + MEMRT_HEADER_SIZE - mi->lead;
+}
+
 /// Return whether a block has reserved addresses behind its data.
 static inline bool memrt__block_is_reserved(const memrt_meminfo_t *mi)
 {

@@ -75,21 +75,16 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
     return memrt__allocator_alloc(allocator, layout->bytes, layout->align, request->zeroed);
 }
 
-static char *get_start(const memrt_meminfo_t *mi)
-{
-    return (char *)(uintptr_t)mi + MEMRT_HEADER_SIZE - mi->lead;
-}
-
 bool memrt__block_memory_resize_reserved(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
                                          const memrt__block_layout_t *layout)
 {
     memrt_allocator_t allocator = memrt__reserved_allocator(0);
     MEMRT__ASSERT(memrt__block_is_reserved(mi));
     if (layout->bytes <= old->bytes) { /* a shrink stays in place and never fails */
-        (void)memrt__allocator_realloc(&allocator, get_start(mi), old->bytes, layout->bytes,
-                                       layout->align);
-    } else if (!memrt__allocator_try_expand(&allocator, get_start(mi), old->bytes, layout->bytes,
-                                            layout->align)) {
+        (void)memrt__allocator_realloc(&allocator, memrt__block_start(mi), old->bytes,
+                                       layout->bytes, layout->align);
+    } else if (!memrt__allocator_try_expand(&allocator, memrt__block_start(mi), old->bytes,
+                                            layout->bytes, layout->align)) {
         return false;
     }
     memrt__fetch_add_relaxed(&external_bytes, layout->bytes - old->bytes);
@@ -104,13 +99,14 @@ size_t memrt__block_memory_usable(const memrt_meminfo_t *mi, const memrt__block_
     memrt_allocator_t reserved = memrt__reserved_allocator(0);
     const memrt_allocator_t *allocator =
         memrt__block_is_reserved(mi) ? &reserved : &memrt__policy_of(mi)->allocator;
-    return memrt__allocator_usable_size(allocator, get_start(mi), layout->bytes, layout->align) -
+    return memrt__allocator_usable_size(allocator, memrt__block_start(mi), layout->bytes,
+                                        layout->align) -
            layout->lead;
 }
 
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align)
 {
-    char *start = get_start(mi);
+    char *start = memrt__block_start(mi);
     MEMRT__ASSERT(mi->lead >= MEMRT_HEADER_SIZE && memrt__policy_of(mi) != NULL);
     if (mi->external_allocator != NULL) {
         memrt__fetch_add_relaxed(&external_bytes, (size_t)0 - bytes);

@@ -63,7 +63,7 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
         return NULL;
     }
     memrt__block_before_t before = {NULL, mi->data, mi->size};
-    char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    char *start = memrt__block_start(mi);
     start = memrt__allocator_realloc(&memrt__policy_of(mi)->allocator, start, old->bytes,
                                      layout->bytes, layout->align);
     if (start == NULL) {
@@ -76,11 +76,6 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
     return moved;
 }
 
-static void *get_start(const memrt_meminfo_t *mi)
-{
-    return (char *)(uintptr_t)mi + MEMRT_HEADER_SIZE - mi->lead;
-}
-
 /// Grow or shrink the memory of a block with reserved addresses, or grow other memory.
 static bool resize_memory_in_place(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
                                    const memrt__block_layout_t *layout)
@@ -89,8 +84,8 @@ static bool resize_memory_in_place(memrt_meminfo_t *mi, const memrt__block_layou
         return memrt__block_memory_resize_reserved(mi, old, layout);
     }
     return layout->bytes == old->bytes ||
-           memrt__allocator_try_expand(&memrt__policy_of(mi)->allocator, get_start(mi), old->bytes,
-                                       layout->bytes, layout->align);
+           memrt__allocator_try_expand(&memrt__policy_of(mi)->allocator, memrt__block_start(mi),
+                                       old->bytes, layout->bytes, layout->align);
 }
 
 /// Resize a block at its address: grow, or shrink with reserved addresses. Returns false, with
