@@ -97,7 +97,10 @@ int __wrap_munmap(void *address, size_t size);
 void *__real_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
 void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
 int __real_mprotect(void *address, size_t size, int protection);
-int __wrap_mprotect(void *address, size_t size, int protection);
+/* Visible, because the libraries of sanitizers use mprotect, and the linker wraps the name there.
+ */
+__attribute__((visibility("default"))) int __wrap_mprotect(void *address, size_t size,
+                                                           int protection);
 int __real_madvise(void *address, size_t size, int advice);
 int __wrap_madvise(void *address, size_t size, int advice);
 int __real_open(const char *path, int flags, ...);
