@@ -42,17 +42,25 @@ MADE = {
 
 HEAD = """
 import ctypes, memrt, numpy as np, probe
-memrt.Policy, memrt.adopt # the end of the interpreter imports nothing
+memrt.Policy, memrt.adopt, memrt.types.Buffer # the end of the interpreter imports nothing
 class Owner: pass
 def under():
     with memrt.Policy(): return np.ones(100)
 def wrapped():
     data = ctypes.create_string_buffer(64)
     return memrt.as_array(memrt.wrap(ctypes.addressof(data), 64, max, (data, Owner())))
+def grown():
+    buffer = memrt.types.Buffer(dtype="f8")
+    buffer.append(1)
+    first = buffer.array
+    buffer.resize(10_000)
+    return first, memoryview(buffer), buffer
 """
 
 
-EVERYTHING = "[" + ", ".join(MADE.values()) + "]"
+ALL_MADE = "[" + ", ".join(MADE.values()) + "]"
+EVERYTHING = f"[*{ALL_MADE}, *grown()]"
+BLOCKS = len(MADE) + 2  # a growing buffer has a header and data
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -83,7 +91,7 @@ REACHED_BY_NOBODY = {"a C static", "a daemon thread's frame"}
 @pytest.mark.parametrize("place", PLACES)
 def test_python_end_frees_all_but_c_and_daemon_thread_memory(place, run_host, probe):
     (ended, _), _ = run_host(HEAD + PLACES[place].format(made=EVERYTHING))
-    survivors = len(MADE) if place in REACHED_BY_NOBODY else 0
+    survivors = BLOCKS if place in REACHED_BY_NOBODY else 0
     assert ended["blocks"] == survivors
     assert (ended["live"] > 0) == (ended["adopted"] > 0) == (survivors > 0)
 
@@ -210,7 +218,7 @@ KEEP = (
     + f"""
 import host
 from memrt import _memrt
-made = {EVERYTHING}
+made = {ALL_MADE}
 for each in made:
     host.keep(probe.hold(each))
 host.remember(_memrt.owners)
