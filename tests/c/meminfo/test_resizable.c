@@ -7,6 +7,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
 #include "support/books.h"
+#include "support/child.h"
 #include "support/allocators/counting.h"
 #include "support/crew.h"
 #include "support/kernel.h"
@@ -435,6 +436,82 @@ TEST(reserved_data_is_known_to_tracking_and_locate)
         api->release(other);
     }
     api->tracking(was);
+    api->release(mi);
+}
+
+/// Data that one thread grows by steps while other threads read its items.
+typedef struct growth {
+    memrt_meminfo_t *mi;
+    size_t items; ///< atomic: items that the readers may read
+} growth_t;
+
+enum { STEPS = 200, STEP_ITEMS = 3000 };
+
+static void grow_by_steps(growth_t *growth)
+{
+    size_t *data = api->get_data(growth->mi);
+    for (size_t items = 0; items < STEPS * STEP_ITEMS; items += STEP_ITEMS) {
+        size_t bytes = (items + STEP_ITEMS) * sizeof(size_t);
+        REQUIRE(api->resizable_try_expand(growth->mi, bytes) == MEMRT_OK);
+        for (size_t i = items; i < items + STEP_ITEMS; i++) {
+            data[i] = i + 1;
+        }
+        memrt__store_release(&growth->items, items + STEP_ITEMS);
+    }
+}
+
+static void grow_or_read(size_t index, void *context)
+{
+    growth_t *growth = context;
+    size_t items = 0;
+    if (index == 0) {
+        grow_by_steps(growth);
+    }
+    while (items < STEPS * STEP_ITEMS) {
+        memrt_live_t *rows;
+        size_t count;
+        api->acquire(growth->mi);
+        const size_t *data = api->get_data(growth->mi);
+        items = memrt__load_acquire(&growth->items);
+        REQUIRE(items == 0 || (data[0] == 1 && data[items - 1] == items));
+        REQUIRE(api->live(&rows, &count) == MEMRT_OK);
+        api->live_free(rows);
+        api->release(growth->mi);
+    }
+}
+
+TEST(threads_read_reserved_data_while_one_thread_grows_it)
+{
+    int was = api->tracking(1);
+    growth_t growth = {.mi = create_reserved(0, 64 * MIB, NULL)};
+    crew_run(3, grow_or_read, &growth);
+    ck_assert_int_eq(api->resizable_try_shrink(growth.mi, 8), MEMRT_OK);
+    api->release(growth.mi);
+    api->tracking(was);
+}
+
+static void grow_in_child(void *context)
+{
+    memrt_meminfo_t *mi = context;
+    char *data = api->get_data(mi);
+    REQUIRE(pattern_holds(data, 100, 1));
+    REQUIRE(api->resizable_try_expand(mi, 2 * MIB) == MEMRT_OK);
+    REQUIRE(api->get_data(mi) == data);
+    memset(data, 7, 2 * MIB);
+    REQUIRE(api->resizable_try_shrink(mi, 10) == MEMRT_OK);
+    api->release(mi);
+}
+
+TEST(child_grows_a_copy_of_inherited_reserved_data)
+{
+    memrt_meminfo_t *mi = create_reserved(5000, 64 * MIB, NULL);
+    char *data = api->get_data(mi);
+    pattern_write(data, 100, 1);
+    child_expect_success(grow_in_child, mi);
+    ck_assert_uint_eq(api->size(mi), 5000);
+    ck_assert(pattern_holds(data, 100, 1));
+    ck_assert_int_eq(api->resizable_try_expand(mi, 2 * MIB), MEMRT_OK);
+    ck_assert(pattern_is_zero(data + 5000, 2 * MIB - 5000));
     api->release(mi);
 }
 
