@@ -1,4 +1,4 @@
-"""Check and import optional packages of the extra 'report', needed by some commands only."""
+"""Check and import packages of some commands: rich, and packages of the extra 'report'."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from types import ModuleType
 
 from memrt._support.import_path import without_program
 
+_REQUIRED = frozenset({"rich"})
+"""Packages that memrt requires. An installation by ``pip --no-deps`` lacks these."""
+
 
 class MissingPackageError(ImportError):
-    """Missing optional package; the message names the package and the extra to install."""
+    """Missing package; the message names the package and the pip command."""
 
 
 def expect(name: str, why: str) -> None:
-    """Check that a package of the extra 'report' is installed, without importing the package.
+    """Check that a package is installed, without importing the package.
 
     A program that starts later does not see the package in ``sys.modules``.
 
@@ -53,7 +56,7 @@ def needed(name: str, why: str) -> ModuleType:
 
 
 def _missing(package: str, why: str) -> MissingPackageError:
-    what_to_do = "pip install 'memrt[report]'"
+    command = f"pip install {package}" if package in _REQUIRED else "pip install 'memrt[report]'"
     return MissingPackageError(
-        f"{why} needs the missing package {package}: {what_to_do}", name=package
+        f"{why} needs the missing package {package}: {command}", name=package
     )

@@ -506,5 +506,5 @@ def test_view_without_rich_gives_install_hint(run_python):
     assert result.returncode == 2
     assert result.stderr == (
         "memrt: the live view needs the missing package rich: "
-        "pip install 'memrt[report]', or use --once or --json\n"
+        "pip install rich, or use --once or --json\n"
     )
