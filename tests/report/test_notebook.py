@@ -6,6 +6,7 @@ import sys
 
 import memrt
 import pytest
+from test_accessibility import violations
 
 CELLS = """\
 from IPython.core.interactiveshell import InteractiveShell
@@ -105,11 +106,46 @@ def test_report_option_shows_the_page_in_a_frame():
     assert "781.2 KiB in 1" in said
     blocks = re.search(r"blocks allocated  (\d+)", said)
     assert int(blocks[1]) < 50, "the blocks of the recorder count for the cell"
-    assert '<iframe srcdoc="&lt;!DOCTYPE html&gt;' in said
-    assert "In[1], line 2" in said.partition("<iframe ")[0]
+    table, _, frame = said.partition("<iframe ")
+    assert 'srcdoc="&lt;!DOCTYPE html&gt;' in frame
+    assert "In[1], line 2" in table
+    assert "In[1], line 2" in frame
+    assert "# %%memrt --report" in frame, "the excerpt lacks the first line of the cell"
     assert said.count("<script") == said.count("<iframe ") - 1 == 0
     assert "memrt: report of In[1], shown in notebooks" in said
     assert "after: None" in said or "after: default_allocator" in said
+
+
+NOTEBOOK = """\
+<!DOCTYPE html><html lang="en" data-ready="yes"><head><title>Notebook</title></head><body>
+<main><h1>Notebook</h1>{}</main></body></html>
+"""
+
+
+def test_frame_of_the_page_works_in_a_browser(tmp_path, visit):
+    said = run_cell("%%memrt --report\nkept = np.ones(500_000)\n")
+    path = tmp_path / "notebook.html"
+    path.write_text(NOTEBOOK.format(re.search(r"<iframe .*?</iframe>", said, re.DOTALL)[0]))
+    page = visit(path)
+    frame = page.locator("iframe[title='memrt: report of In[1]']").element_handle().content_frame()
+    frame.wait_for_selector("html[data-ready=yes]", state="attached")
+    shown = frame.locator("#findings, #highest, #live, #leaks, #holders")
+    lines = set(re.findall(r"In\[1\], line \d+", " ".join(shown.all_inner_texts())))
+    assert lines == {"In[1], line 2"}
+    assert violations(page) == []
+    assert violations(frame) == []
+
+
+def test_indented_cell_has_the_line_numbers_of_tracebacks():
+    said = run_cell("%%memrt\n\n    kept = np.ones(50_000)\n    1 / 0\n")
+    assert "390.6 KiB in 1 buffer  In[1], line 3" in said
+    assert re.search(r"Cell In\[\d\], line 4", said)
+
+
+def test_cell_of_a_nested_magic_runs():
+    said = run_cell("%%memrt\n\n%%capture printed\nkept = np.ones(50_000)\nprint('secret')\n")
+    assert "left behind  390.6 KiB" in said
+    assert "secret" not in said
 
 
 def test_report_option_names_a_missing_package():

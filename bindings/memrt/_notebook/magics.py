@@ -15,6 +15,7 @@ from memrt._support.extras import MissingPackageError
 from memrt._tracking.live import tracking
 from memrt._tracking.measure import Measures
 from memrt._tracking.sites import Place
+from memrt._tracking.user_code import cell_of, name_cell
 
 _USAGE = "%memrt [--on | --off | STATEMENT] and %%memrt [--report] are the forms of the magic, got "
 
@@ -26,8 +27,6 @@ class _Magics:
         self._shell = shell
         self._tracking: tracking | None = None
         self._enabled = False
-        self._codes: dict[str, tuple[str, int]] = {}
-        """Cell, and number of lines before the code, by the file name of code that a magic ran."""
 
     def run(self, line: str, cell: str | None = None) -> None:
         """Show the memory of the session, of a statement or of a cell.
@@ -42,12 +41,12 @@ class _Magics:
 
         words = line.strip()
         if cell is not None and words in ("", "--report"):
-            self._measure(cell, 1, with_page=bool(words))
+            self._measure(_with_magic_line(cell, words), with_page=bool(words))
         elif cell is None and not words.startswith("--"):
             if words:
-                self._measure(line, 0)
+                self._measure(line)
             else:
-                display(SessionMemory(self._name))  # type: ignore[no-untyped-call]
+                display(SessionMemory(_name))  # type: ignore[no-untyped-call]
         elif cell is None and words in ("--on", "--off"):
             self._switch_on() if words == "--on" else self._switch_off()
         else:
@@ -68,17 +67,11 @@ class _Magics:
             disable()
         self._enabled = False
 
-    def _measure(self, code: str, first_line: int, *, with_page: bool = False) -> None:
-        """Run code, and show its memory, also after an exception in the code.
-
-        Parameters
-        ----------
-        first_line : int
-            Number of lines in the cell before the code.
-        """
+    def _measure(self, code: str, *, with_page: bool = False) -> None:
+        """Run code, and show its memory, also after an exception in the code."""
         from IPython.display import display
 
-        self._note_code(code, first_line)
+        self._name_code(code)
         measure = Measures("cells").new("cell", tracked=True)
         measure.enter()
         try:
@@ -88,7 +81,7 @@ class _Magics:
             measure.leave()
         if frame is not None:
             frame.stop()
-        display(CellMemory(measure, self._name))  # type: ignore[no-untyped-call]
+        display(CellMemory(measure, _name))  # type: ignore[no-untyped-call]
         if frame is not None:
             frame.render()
             display(frame)  # type: ignore[no-untyped-call]
@@ -97,21 +90,33 @@ class _Magics:
         """Return the name of the cell that runs."""
         return f"In[{max(len(self._shell.user_ns.get('In', ())) - 1, 0)}]"
 
-    def _note_code(self, code: str, first_line: int) -> None:
-        """Note the file name that IPython will give to the code of a magic."""
+    def _name_code(self, code: str) -> None:
+        """Name the cell of code that a magic runs, by the file name that IPython will give."""
         compiler, cell = self._shell.compile, self._shell.transform_cell(code)
-        name = compiler.get_code_name(code, cell, self._shell.execution_count)
-        self._codes[name] = (self._cell(), first_line)
+        file = compiler.get_code_name(code, cell, self._shell.execution_count)
+        name_cell(file, self._cell())
 
-    def _name(self, place: Place) -> str:
-        """Return the name of a source line: in cells as in tracebacks, ``In[2], line 5``."""
-        file, line = place.file or "", place.line
-        known = self._shell.compile.format_code_name(file)
-        if known is None:
-            return str(place)
-        cell, first_line = self._codes.get(file, (known[1], 0))
-        function = "" if place.function in (None, "<module>") else f"{place.function} in "
-        return f"{function}{cell}, line {line + first_line}"
+
+def _name(place: Place) -> str:
+    """Return the name of a source line: in cells as in tracebacks, ``In[2], line 5``."""
+    cell = cell_of(place.file or "")
+    if cell is None:
+        return str(place)
+    function = "" if place.function in (None, "<module>") else f"{place.function} in "
+    return f"{function}{cell}, line {place.line}"
+
+
+def _with_magic_line(code: str, words: str) -> str:
+    """Return the code of a cell behind its magic as a comment, so that line numbers are the cell's.
+
+    The comment has the indentation of the code, because IPython removes the indentation of the
+    first line. Code that begins with a magic of cells stays as it is.
+    """
+    start = code.lstrip()
+    if start.startswith("%%"):
+        return code
+    indentation = code[: len(code) - len(start)].rpartition("\n")[2]
+    return f"{indentation}# %%memrt {words}".rstrip() + f"\n{code}"
 
 
 def _report_frame(cell: str) -> ReportFrame:

@@ -7,7 +7,10 @@ import html
 from memrt._profile import page
 from memrt._profile.recorder import Recorder
 
-_FRAME = '<iframe srcdoc="{}" style="width:100%;height:640px;border:0" sandbox="allow-scripts">'
+_FRAME = (
+    '<iframe title="memrt: report of {}" srcdoc="{}" style="width:100%;height:640px;border:0" '
+    'sandbox="allow-scripts"></iframe>'
+)
 
 
 class ReportFrame:
@@ -43,4 +46,4 @@ class ReportFrame:
         return f"memrt: report of {self._cell}, shown in notebooks"
 
     def _repr_html_(self) -> str:
-        return _FRAME.format(html.escape(self._text)) + "</iframe>"
+        return _FRAME.format(html.escape(self._cell), html.escape(self._text))

@@ -28,6 +28,8 @@ _TEST_RUNNERS = tuple(f"{os.sep}{package}{os.sep}" for package in ("_pytest", "p
 _MARKERS = ("pyproject.toml", ".git", "setup.py")
 _CELL = re.compile(r"<ipython-input-(\d+)-\w+>")
 
+_named_cells: dict[str, str] = {}
+
 
 class Call(Protocol):
     """A call of a stack: see :class:`memrt.types.Frame`."""
@@ -252,7 +254,7 @@ def program_frames(calls: Sequence[_Call]) -> Sequence[_Call]:
 
 def where(file: str, line: int) -> str:
     """Return a place as text: ``service.py:24``, or ``In[2], line 5`` in a notebook."""
-    cell = None if shows_all_frames() else _cell_of(file)
+    cell = None if shows_all_frames() else cell_of(file)
     if cell is not None:
         return f"{cell}, line {line}" if line else cell
     return f"{short_path(file)}:{line}" if line else short_path(file)
@@ -276,8 +278,18 @@ def _below(file: str, folders: Iterable[str]) -> str:
     return ""
 
 
-def _cell_of(file: str) -> str | None:
+def name_cell(file: str, cell: str) -> None:
+    """Set the name of the cell that a file name of code stands for.
+
+    IPython counts code that a magic runs as code of the next cell.
+    """
+    _named_cells[file] = cell
+
+
+def cell_of(file: str) -> str | None:
     """Return the name of a notebook's cell, such as ``In[2]``, by the file name of its code."""
+    if file in _named_cells:
+        return _named_cells[file]
     cell = _CELL.fullmatch(file)
     if cell is not None:
         return f"In[{cell[1]}]"
