@@ -326,6 +326,32 @@ def test_charts_are_printed_in_light_colors_and_fit_the_paper(visit, recorded):
     assert page.locator("#timeline-chart canvas").bounding_box()["width"] > 640
 
 
+def test_paper_has_no_controls_and_whole_tables(page):
+    page.set_viewport_size({"width": 718, "height": 1000})  # A4 without the margins
+    page.emulate_media(media="print")
+    for hidden in ("nav", "footer", "#all-frames", "#live input", "#timeline-controls label"):
+        assert not page.locator(hidden).first.is_visible(), hidden
+    assert page.locator("#live .count").is_visible()
+    wide = (
+        "(all) => all.filter((one) => one.scrollWidth > one.clientWidth)"
+        ".map((one) => one.ariaLabel)"
+    )
+    assert page.locator(".scroll").evaluate_all(wide) == []
+
+
+def test_legend_shows_the_style_of_lines(page_of, document):
+    compared = {**document, "comparison": compare([document], [document])}
+    page = page_of(compared)
+    styles = (
+        "(all) => all.map((one) => [one.innerText.trim(),"
+        " getComputedStyle(one.querySelector('.u-marker')).borderStyle])"
+    )
+    shown = dict(page.locator("#timeline-chart .u-series").evaluate_all(styles))
+    assert (shown["kept for reuse"], shown["resident"]) == ("dotted", "solid")
+    shown = dict(page.locator("#comparison-chart .u-series").evaluate_all(styles))
+    assert (shown["before"], shown["after"]) == ("dashed", "solid")
+
+
 def many(document, count, readings_count):
     """Return a copy of a document with `count` live buffers, and with `readings_count` samples."""
     made = copy.deepcopy(document)

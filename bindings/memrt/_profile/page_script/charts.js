@@ -59,6 +59,9 @@ function selectable(place, plot, say, keys) {
   };
 }
 
+/** Return the style of a line as a style of borders, for the legend. */
+const borderStyle = (dash) => (!dash ? "solid" : dash[0] > 2 ? "dashed" : "dotted");
+
 /** Draw a chart in place of the old one. `rows`: {title, y, color, stacked, dash}, stacked rows first. */
 function draw(place, { x, rows, options, say, keys }) {
   if (place.plot) place.plot.destroy();
@@ -70,8 +73,8 @@ function draw(place, { x, rows, options, say, keys }) {
   const series = [...stack.slice().reverse().map((row) => ({ label: row.title, stroke: row.color, fill: row.color, width: 0 })),
     ...lines.map((row) => ({ label: row.title, stroke: row.color, dash: row.dash, width: 1.5, spanGaps: false, ...row.more }))];
   place.plot = new uPlot({
-    width: place.clientWidth, height: PLOT_HEIGHT, legend: { live: false },
-    ...options, series: [{}, ...series.map((each, i) => ({ points: { show: isShort(columns[i]), size: 6 }, ...each }))],
+    width: place.clientWidth, height: PLOT_HEIGHT,
+    legend: { live: false, markers: { dash: (plot, i) => borderStyle(plot.series[i].dash) } }, ...options, series: [{}, ...series.map((each, i) => ({ points: { show: isShort(columns[i]), size: 6 }, ...each }))],
   }, [x, ...columns], place);
   selectable(place, place.plot, say, keys);
 }
