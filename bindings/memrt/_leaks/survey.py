@@ -12,6 +12,9 @@ from memrt._holders.search import LINKS
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
 
+AND_OTHERS = " and others"
+"""End of the text of a holder, for a buffer with more holders."""
+
 _MOST_WAYS = 20_000  # paths to name, which takes about 1 s
 _VIEWS = ("array", "memoryview")
 _SHAPES_SHOWN = 4
@@ -110,7 +113,7 @@ class Survey:
     def main_holder(self, buffer: LiveBuffer) -> str:
         """Return the first holder of a buffer as text, and whether there are others."""
         first, *others = self._subjects[buffer.id].shape
-        return f"{first} and others" if others else first
+        return first + AND_OTHERS if others else first
 
     def lines(self, buffers: Sequence[LiveBuffer]) -> list[str]:
         """Return the number of buffers for each kind of holder, as lines of text.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
 import memrt
 import numpy as np
@@ -488,3 +489,21 @@ def test_holder_with_a_variable_comes_before_others():
 
 def test_place_of_an_unknown_site_is_left_out():
     assert sites.place_of(0) is None
+
+
+@pytest.mark.parametrize(
+    ("holders", "clause"),
+    [
+        ({"`Index.tiles[...]`": 100}, ", held by `Index.tiles[...]`"),
+        ({"`Index.tiles[...]`": 99, "`tile`": 1}, ", held by `Index.tiles[...]` (99 of 100)"),
+        ({"`tiles`": 7, "`tiles` and others": 2, "`tile`": 1}, ", held by `tiles` (9 of 10)"),
+        ({"`tiles`": 2, "`tiles` and others": 3}, ", held by `tiles` and others"),
+        ({}, ""),
+    ],
+)
+def test_holder_of_some_buffers_has_its_share(holders, clause):
+    kinds = dict(enumerate(kind for kind, count in holders.items() for _ in range(count)))
+    survey = SimpleNamespace(knows=kinds.__contains__, main_holder=kinds.get)
+    holder = held.main_holder(evidence(survey=survey), [*kinds, "not surveyed"])
+    assert holder.clause == clause
+    assert held.main_holder(evidence(), list(kinds)).clause == ""

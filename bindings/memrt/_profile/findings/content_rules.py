@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from memrt._profile.findings.contents import Content
 from memrt._profile.findings.finding import Evidence, Finding
-from memrt._profile.findings.held import held_by, holder_text
+from memrt._profile.findings.held import MainHolder, main_holder
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.sites import site_of, site_text
 
@@ -43,10 +43,10 @@ def _duplicate(evidence: Evidence, when: str, copies: list[list[Content]], saved
     text = (
         f"{human_bytes(saved)} of {human_bytes(evidence.peak)} {when} are duplicates: "
         f"{plural(len(members), 'buffer')} from {' and '.join(places)} have {contents}, as far as "
-        f"sampled{held_by(holder)}"
+        f"sampled{holder.clause}"
     )
     fix = "keep one array, and share the array or views of the array"
-    return Finding("duplicates", saved, text, fix, holder, site_of(members[0].site))
+    return Finding("duplicates", saved, text, fix, holder.kind, site_of(members[0].site))
 
 
 def find_wide(evidence: Evidence) -> Iterator[Finding]:
@@ -67,15 +67,15 @@ def find_wide(evidence: Evidence) -> Iterator[Finding]:
             text = (
                 f"{human_bytes(saved)} of {human_bytes(evidence.peak)} {when} would go with "
                 f"{key[1]}: all sampled {wide} values of {plural(len(members), 'buffer')} from "
-                f"{_line(members[0])} fit {key[1]}{held_by(holder)}"
+                f"{_line(members[0])} fit {key[1]}{holder.clause}"
             )
             fix = f"create the array with `dtype=np.{key[1]}`, if all values fit"
-            yield Finding("wide", saved, text, fix, holder, site_of(members[0].site))
+            yield Finding("wide", saved, text, fix, holder.kind, site_of(members[0].site))
 
 
-def _holder(evidence: Evidence, members: Sequence[Content]) -> str | None:
+def _holder(evidence: Evidence, members: Sequence[Content]) -> MainHolder:
     addresses = {each.address for each in members}
-    return holder_text(evidence, [each for each in evidence.buffers if each.address in addresses])
+    return main_holder(evidence, [each for each in evidence.buffers if each.address in addresses])
 
 
 def _line(content: Content) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from memrt._leaks.advice import COPY, LOST, VIEW, fix_for
+from memrt._leaks.survey import AND_OTHERS
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
@@ -44,16 +45,16 @@ def find_retained(evidence: Evidence) -> Iterator[Finding]:
             continue
         kept = sum(each.nbytes for each in found)
         buffers = [b for each in found if (b := by_address.get(each.holders.address)) is not None]
-        holder = holder_text(evidence, buffers)
+        holder = main_holder(evidence, buffers)
         site = buffers[0].site if buffers else None
         where = "an unknown source line" if site is None else site_text(site)
         text = (
             f"{_part(kept, evidence.live)} live at the end come from {where}: small views keep "
-            f"{plural(len(found), 'buffer')}{held_by(holder)}; {human_bytes(wasted)} would go if "
+            f"{plural(len(found), 'buffer')}{holder.clause}; {human_bytes(wasted)} would go if "
             "the views were copied"
         )
         is_rising = bool(buffers) and _grows(evidence, buffers)
-        yield Finding("retained", wasted, text, COPY, holder, site, is_rising)
+        yield Finding("retained", wasted, text, COPY, holder.kind, site, is_rising)
 
 
 def find_growth(evidence: Evidence) -> Iterator[Finding]:
@@ -64,13 +65,13 @@ def find_growth(evidence: Evidence) -> Iterator[Finding]:
         nbytes = round(sum(buffer.nbytes * buffer.weight for buffer in buffers))
         if not evidence.is_large(nbytes, _GROWING_PART) or not _grows(evidence, buffers):
             continue
-        holder = holder_text(evidence, buffers)
+        holder = main_holder(evidence, buffers)
         text = (
             f"{_part(nbytes, evidence.live)} live at the end grew until the end: "
-            f"{plural(len(buffers), 'buffer')} from {_place(buffers[0])}{held_by(holder)}"
+            f"{plural(len(buffers), 'buffer')} from {_place(buffers[0])}{holder.clause}"
         )
-        fix = fix_for((holder or "").replace(VIEW, ""))  # no small views: see find_retained()
-        yield Finding("growth", nbytes, text, fix, holder, buffers[0].site, True)
+        fix = fix_for((holder.kind or "").replace(VIEW, ""))  # no small views: see find_retained()
+        yield Finding("growth", nbytes, text, fix, holder.kind, buffers[0].site, True)
 
 
 def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
@@ -115,18 +116,32 @@ def _spread(parts: list[float]) -> bool:
     return all(thirds[third] >= _LEAST_PART * len(parts) for third in range(3))
 
 
-def holder_text(evidence: Evidence, buffers: list[LiveBuffer]) -> str | None:
-    """Return the most frequent kind of holder of buffers, or None without a survey."""
-    if evidence.survey is None:
-        return None
+class MainHolder(NamedTuple):
+    """Most frequent kind of holder of some buffers."""
+
+    kind: str | None
+    """Description of the kind; None if not known."""
+    share: str = ""
+    """Number of buffers with such a holder, such as `` (99 of 100)``; empty if all have one."""
+
+    @property
+    def clause(self) -> str:
+        """End of a sentence that names the holder; '' if not known."""
+        return "" if self.kind is None else f", held by {self.kind}{self.share}"
+
+
+def main_holder(evidence: Evidence, buffers: list[LiveBuffer]) -> MainHolder:
+    """Return the most frequent kind of holder of buffers, as the survey knows them."""
     survey = evidence.survey
+    if survey is None:
+        return MainHolder(None)
     kinds = Counter(survey.main_holder(buffer) for buffer in buffers if survey.knows(buffer))
-    return kinds.most_common(1)[0][0] if kinds else None
-
-
-def held_by(holder: str | None) -> str:
-    """Return the end of a sentence that names a holder; '' for None."""
-    return "" if holder is None else f", held by {holder}"
+    if not kinds:
+        return MainHolder(None)
+    kind = kinds.most_common(1)[0][0]
+    alone = kind.removesuffix(AND_OTHERS)
+    count, known = kinds[alone] + kinds[alone + AND_OTHERS], kinds.total()
+    return MainHolder(kind, "" if count == known else f" ({count:,} of {known:,})")
 
 
 def _part(nbytes: int, live: int) -> str:
