@@ -13,6 +13,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 CLEAR_REFS = "/proc/self/clear_refs"
 _RESTART_PEAK = b"5"  # command of CLEAR_REFS
 _KB = 1024  # bytes of a "kB" in /proc
+_PRESENT, _SWAPPED = np.uint64(1 << 63), np.uint64(1 << 62)  # highest bits of a page's entry
 _HEX = b"0123456789abcdef"  # first characters of a line with addresses
 
 
@@ -121,10 +122,20 @@ class Memory:
             return b""
 
     def present(self, start: int, end: int) -> npt.NDArray[np.bool_] | None:
-        """Return for each page of a range whether the page is in memory. None: not known.
+        """Return for each page of a range whether the page is in memory. None: not known."""
+        entries = self._entries(start, end)
+        return None if entries is None else entries >= _PRESENT
 
-        The sign bit of an entry of the file says so.
+    def used(self, start: int, end: int) -> npt.NDArray[np.bool_] | None:
+        """Return for each page of a range whether the page exists: in memory, or in swap space.
+
+        A page that does not exist was never written or read. None: not known.
         """
+        entries = self._entries(start, end)
+        return None if entries is None else entries >= _SWAPPED
+
+    def _entries(self, start: int, end: int) -> npt.NDArray[np.uint64] | None:
+        """Return the kernel's entries of the pages of a range; None: not known."""
         wanted = (end - start) // PAGE * 8
         entries = b""
         try:
@@ -138,8 +149,7 @@ class Memory:
             return None
         if len(entries) < wanted:
             return None
-        present: npt.NDArray[np.bool_] = np.frombuffer(entries, np.int64) < 0
-        return present
+        return np.frombuffer(entries, np.uint64)
 
     def present_pages(self, start: int, end: int) -> list[int]:
         """Return the addresses of the pages of a range that are in memory."""

@@ -15,6 +15,7 @@ from memrt._leaks.leaks import LeakGroup, call_lines, group, held, unexpected
 from memrt._leaks.survey import Survey
 from memrt._profile.findings.contents import MOST_BUFFERS, Content, sample_contents
 from memrt._profile.findings.finding import Evidence, Finding
+from memrt._profile.findings.untouched import unused_bytes
 from memrt._profile.findings.verdict import find_all
 from memrt._profile.source import Excerpt, excerpts
 from memrt._support.units import plural
@@ -50,6 +51,7 @@ class Ending:
         self.lost: list[LeakGroup] = []
         self.kept: list[LeakGroup] = []
         self.retained = Retention((), 0, 0)
+        self.unused: dict[int, int] = {}
         self.contents: list[Content] = []
         self.findings: list[Finding] = []
         self.excerpts: list[Excerpt] = []
@@ -61,19 +63,23 @@ class Ending:
         self._attempt("holders", self._find_holders)
         self._attempt("lost and held buffers", self._divide_buffers)
         self._attempt("buffers with small views", self._find_retention)
+        self._attempt("unused pages", self._find_unused)
         self._attempt("contents of buffers", self._sample_contents)
 
-    def find_problems(self, evidence: Evidence) -> None:
+    def find_problems(self, evidence: Evidence, complete: bool) -> None:
         """Fill `findings`: complete the evidence with the end of the program, and apply the rules.
 
         Parameters
         ----------
         evidence : Evidence
             Figures of the run.
+        complete : bool
+            Whether the program ran to its end.
         """
         evidence.buffers, evidence.lost, evidence.held = self.buffers, self.lost, self.kept
         evidence.survey, evidence.retained = self.survey, self.retained.buffers
         evidence.at_end, evidence.total = self.contents, self.total
+        evidence.unused = self.unused if complete else {}
 
         def find() -> None:
             self.findings = find_all(evidence)
@@ -148,6 +154,10 @@ class Ending:
 
     def _find_retention(self) -> None:
         self.retained = retention(limit=MOST_RETAINED)
+
+    def _find_unused(self) -> None:
+        """Find unused pages, before a sample of contents makes pages."""
+        self.unused = unused_bytes(self.buffers)
 
     def _sample_contents(self) -> None:
         rows = ((each.nbytes, each.address, each.site_number) for each in self.buffers)

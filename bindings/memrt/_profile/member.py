@@ -9,7 +9,7 @@ import secrets
 import sys
 from typing import Any
 
-from memrt._profile.recorder import Recorder
+from memrt._profile.recorder import ENDED, Recorder
 from memrt._profile.recording import Document, dumps
 from memrt._stats.peak import set_precision_of_peaks
 from memrt._support.executing import before_exec
@@ -71,7 +71,7 @@ class Member:
         self._done = True
         with contextlib.suppress(Exception, KeyboardInterrupt):
             kind = getattr(sys, "last_type", None)
-            ended = "ended" if kind is None else f"ended by {kind.__name__}"
+            ended = ENDED if kind is None else f"ended by {kind.__name__}"
             self._recorder.stop()
             self._write(self._recorder.finish(ended))
 

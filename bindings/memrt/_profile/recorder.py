@@ -25,6 +25,9 @@ from memrt._stats.snapshot import BYTES, stats
 from memrt._support.options import options
 from memrt._support.units import human_bytes, plural
 
+ENDED = "ended"
+"""How a program ended that ran to its end."""
+
 _MemoryRow = tuple[str, str, int | None, int | None]
 
 
@@ -91,7 +94,7 @@ class Recorder:
             by_turns = zip_longest(*self._most_important(ending), fillvalue=0)
             ending.read_source(chain.from_iterable(by_turns))
             if at_end:
-                ending.find_problems(self._evidence(ending.listed))
+                ending.find_problems(self._evidence(ending.listed), complete=ended == ENDED)
         return self._document(ending, ended)
 
     def so_far(self, ended: str) -> Document:

@@ -81,6 +81,15 @@ def test_unreadable_map_raises_an_error_with_its_name(monkeypatch, code):
     assert caught.value.filename == "/proc/self/smaps"
 
 
+def test_page_in_swap_space_is_used_and_not_present(monkeypatch):
+    present, swapped = 1 << 63, 1 << 62
+    entries = struct.pack("=4Q", present | 5, swapped | 5, 0, 1 << 55)
+    monkeypatch.setattr(smaps.os, "pread", lambda *unused: entries)
+    with Memory() as memory:
+        assert memory.present(0, 4 * PAGE).tolist() == [True, False, False, False]
+        assert memory.used(0, 4 * PAGE).tolist() == [True, True, False, False]
+
+
 def test_memory_that_cannot_be_read_gives_nothing(monkeypatch):
     with Memory() as memory:
         assert memory.read(0, 8) == b""
@@ -90,6 +99,7 @@ def test_memory_that_cannot_be_read_gives_nothing(monkeypatch):
     with Memory() as memory:
         assert memory.read(id(memory), 8) == b""
         assert memory.present(0, PAGE) is None
+        assert memory.used(0, PAGE) is None
         assert memory.present_pages(0, PAGE) == []
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import mmap
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from memrt._profile.findings.contents import Candidates, Content, sample_content
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.held import find_growth, find_lost
 from memrt._profile.findings.statements import statement_at
+from memrt._profile.findings.untouched import find_untouched, unused_bytes
 from memrt._profile.findings.verdict import find_all
 from memrt._profile.moment import Moment
 from memrt._profile.recording import RecordingError, dumps, loads
@@ -43,6 +45,7 @@ PLANTED = {
     "long_formula": ("temporaries", None),
     "lost_by_extension": ("lost", "no Python object"),
     "new_array_each_step": ("repeated", None),
+    "over_allocated": ("untouched", "table"),
     "open_figures": ("growth", "pages[...]"),
     "pairwise_differences": ("temporaries", None),
     "pixels_as_float": ("wide", "picture"),
@@ -110,6 +113,15 @@ def test_first_finding_names_the_planted_line_and_holder(script, tmp_path):
 def test_healthy_program_has_no_finding(script, tmp_path):
     skip_without_package(script)
     assert findings_of(script, tmp_path) == []
+
+
+def test_program_that_failed_may_have_used_its_arrays_later(tmp_path):
+    script = tmp_path / "fail.py"
+    script.write_text("import sys, numpy as np\ntable = np.empty((1_000_000, 8))\nsys.exit(3)\n")
+    file = tmp_path / "recording"
+    command = [sys.executable, "-m", "memrt", "run", "--quiet", "--record", file, script]
+    assert subprocess.run(command, check=False, timeout=120).returncode == 3
+    assert loads(file.read_bytes())[0]["findings"] == []
 
 
 # --- The rules, at their limits. ---
@@ -507,3 +519,49 @@ def test_holder_of_some_buffers_has_its_share(holders, clause):
     holder = held.main_holder(evidence(survey=survey), [*kinds, "not surveyed"])
     assert holder.clause == clause
     assert held.main_holder(evidence(), list(kinds)).clause == ""
+
+
+def anonymous_memory(kind, pages, used):
+    """Return a buffer of anonymous memory, whose first pages are used."""
+    memory = mmap.mmap(-1, pages * mmap.PAGESIZE, flags=kind | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    array = np.frombuffer(memory, np.uint8)
+    array[: used * mmap.PAGESIZE] = 1
+    address = array.ctypes.data
+    return array, buffer(1)._replace(address=address, nbytes=len(memory), kind="block")
+
+
+@pytest.mark.parametrize(
+    ("pages", "used", "unused"),
+    [
+        (1000, 500, 500),
+        (1000, 501, 0),  # less than half is unused
+        (1000, 0, 1000),
+        (100, 0, 0),  # small
+        (40_000, 10_000, 30_000),  # sampled
+    ],
+)
+def test_pages_that_were_never_used_are_counted(pages, used, unused):
+    array, found = anonymous_memory(mmap.MAP_PRIVATE, pages, used)
+    counted = unused_bytes([found]).get(found.address, 0) / mmap.PAGESIZE
+    assert counted == pytest.approx(unused, rel=0.02)
+    others = [found._replace(kind="adopted"), found._replace(inherited=True)]
+    assert unused_bytes(others) == {}
+    array[:] = 1
+    assert unused_bytes([found]) == {}
+
+
+def test_shared_memory_may_be_used_by_other_processes():
+    array, found = anonymous_memory(mmap.MAP_SHARED, 1000, 0)
+    assert unused_bytes([found]) == {}
+    del array
+
+
+@pytest.mark.parametrize(("mib", "expected"), [(2, True), (1.9, False)])
+def test_untouched_arrays_are_a_fifth_of_the_peak(mib, expected):
+    found = buffer(1)._replace(nbytes=3 * MIB)
+    seen = evidence(buffers=[found, buffer(2)], unused={found.address: int(mib * MIB)})
+    texts = [each.text for each in find_untouched(seen)]
+    assert bool(texts) == expected
+    assert all("2.0 MiB of 3.0 MiB were neither written nor read" in text for text in texts)
+    assert list(find_untouched(evidence(buffers=[found]))) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,9 @@ class Evidence:
     at_peak: Sequence[Content] = ()
     at_end: Sequence[Content] = ()
     """Sampled contents of the largest buffers, at the highest moment and at the end."""
+    unused: Mapping[int, int] = field(default_factory=dict)
+    """Never used bytes of large buffers, by address. Empty if the program did not run to its end,
+    because the program may have used the bytes later."""
     total: Sequence[tuple[int, int, int]] = ()
     """Number of a site, number of its allocations, and their bytes."""
     cached: int = 0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from memrt._profile.findings.content_rules import find_duplicates, find_wide
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.held import find_growth, find_lost, find_retained
+from memrt._profile.findings.untouched import find_untouched
 from memrt._profile.findings.usage import find_fragmentation, find_repeated, find_temporaries
 
 MOST_FINDINGS = 5
@@ -20,6 +21,7 @@ _RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     find_wide,
     find_fragmentation,
     find_repeated,
+    find_untouched,
 )
 
 

@@ -27,6 +27,7 @@ RULES = {
     "wide": Rule("note", "The values fit a narrower type"),
     "fragmentation": Rule("note", "Much free memory stays in memory"),
     "repeated": Rule("note", "A statement allocates one size again and again"),
+    "untouched": Rule("note", "Arrays are much larger than the part that the program used"),
 }
 _SEVERITIES = {"error": "error", "warning": "warning", "note": "info"}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memrt._profile.family import Family, folder_before_exec
 from memrt._profile.member import VARIABLE
-from memrt._profile.recorder import Recorder
+from memrt._profile.recorder import ENDED, Recorder
 from memrt._profile.recording import Document
 from memrt._support.executing import before_exec
 from memrt.commands.programs.supervisor import supervise
@@ -28,7 +28,7 @@ class Recording:
     ) -> None:
         self._recorder, self._family = recorder, family
         self._outputs, self._quiet = outputs, quiet
-        self._ended = "ended"
+        self._ended = ENDED
         self._begun = False
         if family is not None:
             recorder.save_by(self._keep)
