@@ -22,9 +22,9 @@ def texts(page, selector):
     return page.locator(selector).all_inner_texts()
 
 
-def legend(page):
-    """Return the names in the timeline's legend."""
-    return page.locator("#timeline-chart .u-label").all_text_contents()
+def legend(page, chart="timeline-chart"):
+    """Return the names in the legend of a chart."""
+    return page.locator(f"#{chart} .u-label").all_text_contents()
 
 
 def columns(page, chart):
@@ -80,7 +80,21 @@ def test_memory_of_the_process_has_all_parts(page, page_of, document):
     assert "no account" in page_of(old).locator("#memory-about").inner_text()
 
 
-def test_memory_over_time_is_stacked_up_to_the_resident_bytes(page, page_of, document):
+def test_memory_over_time_has_all_parts_of_the_process(page_of, document):
+    times = [0.5, 1.0, 1.5]
+    sizes = {"arrays": [10, 20, 30], "malloc_used": [1, 2, 3], "stacks": [0, 0, 0]}
+    parts = [{"name": name, "resident": resident} for name, resident in sizes.items()]
+    page = page_of({**document, "memory_over_time": {"t": times, "parts": parts}})
+    assert legend(page, "memory-chart") == ["malloc used", "arrays", "resident"]
+    assert columns(page, "memory-chart") == [times, [11, 22, 33], [10, 20, 30], [11, 22, 33]]
+    page.locator("#memory-chart").press("Home")
+    reading = page.locator("#memory-reading").inner_text()
+    assert reading == "At 0.500 s: resident 11 B; arrays 10 B, malloc used 1 B"
+
+
+def test_memory_over_time_is_stacked_up_to_the_resident_bytes(page_of, document):
+    document = {**document, "memory_over_time": {"t": [], "parts": []}}
+    page = page_of(document)
     line = document["timeline"]
     _, everything, _, arrays, resident = columns(page, "memory-chart")
     assert arrays == line["live"]

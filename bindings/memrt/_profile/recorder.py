@@ -67,7 +67,22 @@ class Recorder:
         """Stop recording. Live buffers are examined later, by finish()."""
         self._read_figures()
         self._sampler.stop()
-        self._memory = _memory_rows()
+        self._account()
+
+    def _account(self) -> None:
+        """Read the memory of the process, at the time of the figures.
+
+        The rows stay empty where the system does not report the memory.
+        """
+        try:
+            memory = process_memory()
+        except OSError:
+            return
+        self._sampler.add_account(self._seconds, memory)
+        self._memory = [
+            (name, part.reason or MEANINGS[name], part.resident, part.mapped)
+            for name, part in memory.parts().items()
+        ]
 
     def _read_figures(self) -> None:
         self._seconds = perf_counter() - self._begin
@@ -118,7 +133,7 @@ class Recorder:
         """
         self._sampler.read_now()
         self._read_figures()
-        self._memory = _memory_rows()
+        self._account()
         ending = Ending()
         if self._tracked:
             ending.examine(collect=False)
@@ -185,6 +200,7 @@ class Recorder:
                 for name, number in self._stats.to_dict().items()
             ],
             "memory": self._memory,
+            "memory_over_time": self._sampler.process.to_dict(),
             "notes": [*self._notes(highest), *ending.notes],
             "timeline": self._sampler.timeline.to_dict(),
             **sites.to_dict(),
@@ -222,21 +238,6 @@ class Recorder:
                 "threads."
             )
         return notes
-
-
-def _memory_rows() -> list[_MemoryRow]:
-    """Return name, meaning, resident and mapped bytes of each part of the memory of the process.
-
-    The list is empty where the system does not report the memory.
-    """
-    try:
-        parts = process_memory().parts()
-    except OSError:
-        return []
-    return [
-        (name, part.reason or MEANINGS[name], part.resident, part.mapped)
-        for name, part in parts.items()
-    ]
 
 
 def _system() -> str:

@@ -46,6 +46,7 @@ def loads(data: bytes) -> list[Document]:
         for name, (shape, default) in _OPTIONAL.items():
             _check(document.get(name, default), shape, name)
         _check_columns(document["timeline"])
+        _check_memory(document.get("memory_over_time"))
         _check_numbers(document)
     return documents
 
@@ -112,6 +113,7 @@ _FINDINGS: _Shape = [
         "calls": [(str, str, int)],
     }
 ]
+_MEMORY_OVER_TIME: _Shape = {"t": [_NUMBER], "parts": [{"name": str, "resident": [int]}]}
 _GROUP = {"bytes": int, "buffers": int, "place": _TEXT_OR_NONE, "lines": [str]}
 _HOLDER_GROUP: _Shape = {
     "site": int,
@@ -174,6 +176,7 @@ _DOCUMENT: _Shape = {
 
 _OPTIONAL: dict[str, tuple[_Shape, Any]] = {
     "memory": (_MEMORY, []),
+    "memory_over_time": (_MEMORY_OVER_TIME, {"t": [], "parts": []}),
     "user_calls": (_USER_CALLS, []),
     "sources": (_SOURCES, []),
     "groups": (_GROUPS, {"holders": [], "retention": []}),
@@ -224,6 +227,12 @@ def _check_columns(timeline: dict[str, list[Any]]) -> None:
     _expect(len(lengths) == 1, "timeline")
     scopes = range(len(timeline["scopes"]))
     _expect(all(row[0] in scopes for rows in timeline["scoped"] for row in rows), "scoped")
+
+
+def _check_memory(memory: dict[str, list[Any]] | None) -> None:
+    if memory is not None:
+        lengths = {len(memory["t"]), *(len(part["resident"]) for part in memory["parts"])}
+        _expect(len(lengths) == 1, "memory_over_time")
 
 
 def _check_numbers(document: Document) -> None:

@@ -11,6 +11,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from memrt import _memrt
+from memrt._process.account import ProcessMemory
 from memrt._profile.findings.contents import Candidates, Content, sample_contents
 from memrt._profile.listings import Listings
 from memrt._profile.moment import (
@@ -20,7 +21,7 @@ from memrt._profile.moment import (
     rows_outside_calls,
     scope_paths,
 )
-from memrt._profile.timeline import Sample, Scoped, Timeline, largest
+from memrt._profile.timeline import ProcessTimeline, Sample, Scoped, Timeline, largest
 from memrt._stats.snapshot import Stats, stats
 from memrt._tracking.user_code import running_library_calls
 
@@ -52,6 +53,7 @@ class Sampler:
     def __init__(self, begin: float, tracked: bool, keep: Callable[[], None] | None = None) -> None:
         """Start without readings. `keep` is called periodically, to save the readings so far."""
         self.timeline = Timeline()
+        self.process = ProcessTimeline()
         self.moment: Moment | None = None
         """The recorded moment with the most live bytes."""
         self.listings = Listings()
@@ -114,10 +116,15 @@ class Sampler:
             self._read()
             self._spent = spent
 
+    def add_account(self, t: float, memory: ProcessMemory) -> None:
+        """Add an account of the memory of the process that the caller read."""
+        with self._reading:
+            self.process.add(t, memory)
+
     def _forget(self) -> None:
         """Reset the sampler in a forked child, which has no sampler thread."""
         self._reading.release()
-        self.timeline = Timeline()
+        self.timeline, self.process = Timeline(), ProcessTimeline()
         self._running = _thread.allocate_lock()
 
     def _run(self) -> None:  # pragma: no cover - untraced thread
@@ -133,21 +140,21 @@ class Sampler:
         return max(FIRST_PERIOD * (1 << self.timeline.halvings), REST * took)
 
     def _read(self) -> float:
-        """Read once, and return the CPU time of the reading, without moments and saves.
+        """Read once, and return the CPU time of the reading, without moments, accounts and saves.
 
-        Moments and saves have limits of their own. CPU time leaves out the wait for the GIL, which
+        These have limits of their own. CPU time leaves out the wait for the GIL, which
         is most of the elapsed time and does not slow the program.
         """
         with self._reading:
             begin = thread_time()
-            before = self._spent
+            before = self._spent + self.process.spent
             try:
                 self._take(perf_counter() - self._begin)
                 if self._keep is not None and perf_counter() >= self._next_keeping:
                     self._keep_so_far(self._keep)
             except Exception:
                 self.failed += 1
-            return thread_time() - begin - (self._spent - before)
+            return thread_time() - begin - (self._spent + self.process.spent - before)
 
     def _keep_so_far(self, keep: Callable[[], None]) -> None:  # pragma: no cover - untraced thread
         begin = thread_time()
@@ -168,6 +175,8 @@ class Sampler:
             elif self.listings.is_due(t) and self._listed != (now.alloc, now.free):
                 self._look_between(t, now)
         self.timeline.add(Sample(t, now.live, now.cached, resident(), _scoped()))
+        if self.process.is_due(t):
+            self.process.read(t)
 
     def _is_worth_a_moment(self, t: float, live: int) -> bool:
         """Return whether live bytes rose, or stay at the highest value since the last moment."""

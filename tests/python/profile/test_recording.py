@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import memrt
 import pytest
@@ -13,10 +14,23 @@ from gil import needs_gil
 from hypothesis import given
 from hypothesis import strategies as st
 from memrt._profile import listings, recorder
+from memrt._profile import timeline as timelines
 from memrt._profile.listings import MOST_LISTINGS, MOST_ROWS, Listings
 from memrt._profile.moment import moment_of
 from memrt._profile.recording import RecordingError, dumps, loads
-from memrt._profile.timeline import MOST_SAMPLES, Sample, Timeline, largest
+from memrt._profile.timeline import (
+    ACCOUNTS_GAP,
+    ACCOUNTS_GRACE,
+    ACCOUNTS_PART,
+    FIRST_ACCOUNT,
+    MOST_ACCOUNTS,
+    MOST_COST,
+    MOST_SAMPLES,
+    ProcessTimeline,
+    Sample,
+    Timeline,
+    largest,
+)
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.target import Target
 
@@ -89,9 +103,76 @@ def test_recording_has_the_memory_of_the_process(recorded):
     assert parts["code"] >= 4 << 20
 
 
-def test_recording_without_memory_of_the_process_is_read(recording):
+def test_parts_over_time_add_up_to_the_resident_bytes(recorded):
+    _, document = recorded(PROGRAM)
+    over_time, line = document["memory_over_time"], document["timeline"]
+    parts = {part["name"]: part["resident"] for part in over_time["parts"]}
+    assert list(parts) == list(memrt.debug.process_memory().parts())
+    assert all(len(sizes) == len(over_time["t"]) for sizes in parts.values())
+    assert over_time["t"] == sorted(over_time["t"])
+    assert over_time["t"][-1] == pytest.approx(document["seconds"], abs=1e-5)
+    assert {name: sizes[-1] for name, sizes in parts.items()} == {
+        name: resident or 0 for name, _, resident, _ in document["memory"]
+    }
+    total = sum(sizes[-1] for sizes in parts.values())
+    assert total == pytest.approx(line["resident"][-1], rel=0.1)
+
+
+def account(*sizes):
+    """Return an account of the memory of a process with two parts."""
+    parts = {name: SimpleNamespace(resident=size) for name, size in zip("ab", sizes, strict=True)}
+    return SimpleNamespace(parts=lambda: parts)
+
+
+def test_accounts_are_bounded_and_keep_the_largest():
+    kept = ProcessTimeline()
+    for i in range(10 * MOST_ACCOUNTS + 1):
+        kept.add(i, account(i, None if i % 2 else 1000 if i == 700 else 5))
+    found = kept.to_dict()
+    a, b = (part["resident"] for part in found["parts"])
+    assert len(a) == len(b) == len(found["t"]) <= MOST_ACCOUNTS
+    assert (found["t"][0], found["t"][-1]) == (a[0], 10 * MOST_ACCOUNTS)
+    assert 1000 in b
+    assert ProcessTimeline().to_dict() == {"t": [], "parts": []}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "due"),
+    [
+        (0.0, 2.0 + ACCOUNTS_GAP),
+        (0.09, (2 * 0.09 - ACCOUNTS_GRACE) / ACCOUNTS_PART),
+        (2 * MOST_COST, None),  # so expensive that no other account follows
+        (OSError(), None),
+    ],
+)
+def test_accounts_have_pauses_and_a_limit_of_time(monkeypatch, seconds, due):
+    clock = [0.0]
+
+    def read():
+        if isinstance(seconds, OSError):
+            raise seconds
+        clock[0] += seconds
+        return account(1, 2)
+
+    monkeypatch.setattr(timelines, "process_memory", read)
+    monkeypatch.setattr(timelines, "thread_time", lambda: clock[0])
+    kept = ProcessTimeline()
+    assert not kept.is_due(FIRST_ACCOUNT / 2)
+    assert kept.is_due(FIRST_ACCOUNT)
+    kept.read(2.0)
+    assert kept.spent == clock[0]
+    assert len(kept.to_dict()["t"]) == (0 if isinstance(seconds, OSError) else 1)
+    if due is None:
+        assert not kept.is_due(1e9)
+    else:
+        assert kept.is_due(due + 1e-6)
+        assert not kept.is_due(due - 1e-6)
+
+
+@pytest.mark.parametrize("field", ["memory", "memory_over_time"])
+def test_recording_without_memory_of_the_process_is_read(recording, field):
     (document,) = loads(recording)
-    del document["memory"]
+    del document[field]
     assert loads(dumps([document]).encode()) == [document]
 
 
@@ -100,7 +181,10 @@ def test_recorder_without_the_memory_map_has_no_memory(monkeypatch):
         raise OSError("no /proc")
 
     monkeypatch.setattr(recorder, "process_memory", refuse)
-    assert recorder._memory_rows() == []
+    found = recorder.Recorder({}, tracked=False)
+    found.stop()
+    document = found.finish("ended")
+    assert (document["memory"], document["memory_over_time"]["t"]) == ([], [])
 
 
 def test_highest_moment_has_rows_by_site_and_scope(recorded):
@@ -593,6 +677,8 @@ def test_field_of_wrong_type_is_refused(recording):
         (("sites", 0, 2), [10**6]),
         (("sites", 0, 2), [-1]),
         (("highest", "sizes"), [[65, 1, 1]]),
+        (("memory_over_time", "t"), []),
+        (("memory_over_time", "parts", 0, "resident"), []),
         (("seconds",), float("nan")),
     ],
 )

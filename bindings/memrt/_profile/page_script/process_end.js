@@ -69,19 +69,36 @@ function processMemory(recorded) {
     { title: "Meaning", of: (row) => row[1], kind: "place" }], rows, { label: "memory of the process", sort: { column: 1, falling: true } });
 }
 
-/** Draw resident bytes over time, stacked: arrays, bytes kept for reuse, and the rest. */
-function memoryChart(recorded) {
-  const line = recorded.timeline;
+/** Return the parts of the process over time as {x, parts: [title, bytes]}, from the readings of the timeline. */
+function memoryByReadings({ timeline: line }) {
   const kept = thinned(line.resident).filter((i) => line.resident[i] >= 0);
-  $("memory-over-time").hidden = !kept.length;
-  if (!kept.length) return;
   const pick = (name) => kept.map((i) => line[name][i]);
   const rest = kept.map((i) => Math.max(0, line.resident[i] - line.live[i] - line.cached[i]));
-  const parts = [["arrays", pick("live")], ["kept for reuse", pick("cached")], ["rest of the process", rest]];
-  timeChart($("memory-chart"), { x: kept.map((i) => line.t[i]),
-    most: highestOf(kept.map((i) => Math.max(line.resident[i], line.live[i] + line.cached[i]))),
-    rows: [...parts.map(([title, y], i) => ({ title, y, stacked: true, color: HUES[i] })),
-      { title: "resident", y: pick("resident"), color: color("--front") }],
-    say: (k) => `At ${line.t[kept[k]].toFixed(3)} s: resident ${bytes(line.resident[kept[k]])}; ` +
+  return { x: kept.map((i) => line.t[i]), resident: pick("resident"),
+    parts: [["arrays", pick("live")], ["kept for reuse", pick("cached")], ["rest of the process", rest]] };
+}
+
+/** Return the same with all parts, from the accounts of the process; parts that are always empty are left out. */
+function memoryByAccounts({ memory_over_time: { t, parts } }) {
+  const shown = parts.filter(({ resident }) => resident.some((size) => size > 0));
+  return { x: t, resident: t.map((_, i) => parts.reduce((sum, part) => sum + part.resident[i], 0)),
+    parts: shown.map(({ name, resident }) => [name.replace("_", " "), resident]) };
+}
+
+/** Draw resident bytes over time, stacked. Recordings of short or large processes have few accounts of all parts. */
+function memoryChart(recorded) {
+  const accounts = recorded.memory_over_time || { t: [] };
+  const isWhole = accounts.t.length > 2;
+  const { x, parts, resident } = isWhole ? memoryByAccounts(recorded) : memoryByReadings(recorded);
+  $("memory-over-time").hidden = !x.length;
+  if (!x.length) return;
+  $("memory-parts").textContent = isWhole ? "Bytes in memory of all parts of the process, as in the table below."
+    : "Live bytes of arrays, bytes kept for reuse, and the rest of the resident bytes: malloc, Python, code and libraries. " +
+      "Where arrays are not in memory yet, the stack is higher than the resident bytes.";
+  const sums = x.map((_, i) => parts.reduce((sum, [, y]) => sum + y[i], 0));
+  timeChart($("memory-chart"), { x, most: Math.max(highestOf(sums), highestOf(resident)),
+    rows: [...parts.map(([title, y], i) => ({ title, y, stacked: true, color: HUES[i % HUES.length] })),
+      { title: "resident", y: resident, color: color("--front") }],
+    say: (k) => `At ${x[k].toFixed(3)} s: resident ${bytes(resident[k])}; ` +
       parts.map(([title, y]) => `${title} ${bytes(y[k])}`).join(", ") });
 }
