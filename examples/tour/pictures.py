@@ -57,7 +57,11 @@ COMPARED = (
 )
 """Commands that make the comparison of docs/guide/reports.md, after COMMANDS."""
 
-REPORTS = {"report-wide": ("sky.html", 1400, 1130), "report-compared": ("compared.html", 1400, 900)}
+REPORTS = {
+    "report-wide": ("sky.html", 1400, 1130),
+    "report-narrow": ("sky.html", 400, 1130),
+    "report-compared": ("compared.html", 1400, 900),
+}
 """Pictures of docs/guide/reports.md: the top of a page, in a window of this width and height."""
 
 PAGES = ("sky.html", "workers.html", "compared.html")
