@@ -34,6 +34,9 @@ Forked children stay on memrt. Other child processes do not use memrt, with thre
 --numba puts Numba on memrt in child processes. --children puts Python child processes on memrt and
 in the report, --workers puts these processes on memrt and in the summary.
 
+The summary begins with a finding only if tracking is on: with --track, --html or --record. A
+finding names the line to change, and the next step.
+
 With --html, --record or --plot, memrt reads statistics while the program runs, and writes the
 outputs at the end of the program. If the program calls os._exit or a signal kills the program,
 memrt writes outputs only with --children. Unwritable files are refused before the program starts.
@@ -70,7 +73,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="measure the exact peak of all threads; slows allocations "
                              "(default: within 2%% of the peak)")  # fmt: skip
     parser.add_argument("--track", action="store_true",
-                        help="list live buffers at the end, with allocation sites")  # fmt: skip
+                        help="print the first finding, and live buffers at the end, with "
+                             "allocation sites")  # fmt: skip
     add_tracking_options(parser)
     parser.add_argument("--numba", action="store_true",
                         help="also put Numba on memrt, here and in child processes")  # fmt: skip
@@ -121,7 +125,7 @@ def execute(arguments: argparse.Namespace) -> None:
     if outputs is not None or (tracked and not arguments.quiet):
         recording = _recording(arguments, outputs, tracked)
     pools = _pools() if arguments.workers else None
-    _summarise(arguments, policy, json_file, recording, pools)
+    _summarise(arguments, policy, json_file, recording, pools, outputs)
     if arguments.numba:
         _put_numba_on_memrt()
     memrt.enable(policy)
@@ -141,6 +145,7 @@ def _summarise(
     json_file: Target | None,
     recording: Recording | None,
     pools: Pools | None,
+    outputs: Outputs | None,
 ) -> None:
     """Register the summary. Without a report, the summary names the command that shows more."""
     has_report = arguments.html is not None or arguments.record is not None
@@ -152,6 +157,8 @@ def _summarise(
             findings=None if recording is None else recording.findings,
             program=[] if has_report else arguments.program,
             hints=arguments.hints,
+            tracked=arguments.track,
+            outputs=0 if outputs is None else len(outputs),
             pools=pools,
         )
     )

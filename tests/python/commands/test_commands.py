@@ -46,7 +46,7 @@ def test_run_executes_script_and_prints_summary_to_stderr(script):
     for part in ("policy 'run'", "\n  peak  ", "800,", "blocks allocated", " freed, 0 resized\n"):
         assert part in result.stderr
     assert "requests refused" not in result.stderr
-    more = f"more: python -m memrt run --html report.html {path} --its -m x"
+    more = f"more: python -m memrt run --track {path} --its -m x"
     assert result.stderr.splitlines()[-1] == more
 
 
@@ -216,6 +216,40 @@ def test_summary_has_the_first_finding_in_at_most_12_lines(script):
     )
 
 
+LONG = """
+import numpy as np
+kept = [np.arange(1e6)[:3] for _ in range(5)]
+a = np.ones(9)
+b = np.ones(9)
+c = np.ones(9)
+try:
+    np.empty(2**45)
+except MemoryError:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "option"),
+    [
+        (["record"], "--track"),
+        (["plot"], "--track"),
+        (["record", "html"], "--track"),
+        (["record", "html", "plot"], "--track"),
+        (["record", "html", "plot"], "--workers"),
+    ],
+)
+def test_summary_and_lines_about_outputs_are_12_lines(script, tmp_path, outputs, option):
+    if "plot" in outputs:
+        pytest.importorskip("matplotlib")
+    targets = [tmp_path / name for name in outputs]
+    words = [f"--{target.name}={target}" for target in targets]
+    lines = run(*words, option, script(LONG), "--html").stderr.splitlines()
+    assert len(lines) == 12
+    assert lines[0].startswith("memrt: retained (1 of 3): ")
+    assert all(any(line.endswith(f" in {target}") for line in lines) for target in targets)
+
+
 def test_report_needs_no_hint_for_more(script, tmp_path):
     result = run("--record", tmp_path / "file", script("print(1)"))
     assert "more:" not in result.stderr
@@ -263,7 +297,7 @@ def test_peak_of_run_is_within_two_percent(script, tmp_path, threads, size, opti
 
 def test_long_program_is_not_repeated_in_the_hint():
     lines = run("-c", "print(1)\n").stderr.splitlines()
-    assert lines[-1] == "more: python -m memrt run --html report.html ..."
+    assert lines[-1] == "more: python -m memrt run --track ..."
 
 
 def test_unknown_and_lonely_options_are_refused_with_a_remedy():

@@ -47,8 +47,8 @@ class Outputs:
                 self._files.append((what, Target(path, force), write))
         expect_distinct([*others, *(target for _, target, _ in self._files)])
 
-    def __bool__(self) -> bool:
-        return bool(self._files)
+    def __len__(self) -> int:
+        return len(self._files)
 
     def write(self, documents: list[Document]) -> list[str]:
         """Write all files. Return a sentence for each file that could not be written."""

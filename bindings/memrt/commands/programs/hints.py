@@ -58,14 +58,15 @@ def misplaced_hint(parser: argparse.ArgumentParser, program: list[str]) -> list[
     ]
 
 
-def more_line(program: list[str], findings: list[dict[str, Any]]) -> str:
+def more_line(program: list[str], findings: list[dict[str, Any]], tracked: bool) -> str:
     """Return a line with the command that shows more than the summary.
 
-    A long program, such as code after -c, becomes three dots.
+    Without tracking, the command leads to findings. A long program, such as code after -c, becomes
+    three dots.
     """
     rule = findings[0]["rule"] if findings else ""
-    verb = {"retained": "retention", "growth": "leaks", "lost": "leaks"}.get(rule)
-    command = "run --html report.html" if verb is None else verb
+    general = "run --html report.html" if tracked else "run --track"
+    command = {"retained": "retention", "growth": "leaks", "lost": "leaks"}.get(rule, general)
     words = shlex.join(program)
     short = words if words.isprintable() and len(words) <= _MOST_LETTERS else "..."
     return f"more: python -m memrt {command} {short}"

@@ -9,13 +9,19 @@ from memrt.commands.output.table import text_table
 
 
 def live_lines(live: list[LiveBuffer], listed: int) -> list[str]:
-    """Return a title and a table of the `listed` source lines with most live bytes."""
-    return [_title(live, listed), text_table(_rows(live)[:listed], right=[0, 1])]
+    """Return a title and a table of the `listed` source lines with most live bytes.
+
+    The table is empty for 0 lines, and the title is left out below 0.
+    """
+    if listed < 0:
+        return []
+    title = _title(live, listed)
+    return [title, text_table(_rows(live)[:listed], right=[0, 1])] if listed else [title]
 
 
 def _title(live: list[LiveBuffer], listed: int) -> str:
     places = len({buffer.place for buffer in live})
-    shown = f"; the {listed} allocation sites with most bytes" if places > listed else ""
+    shown = f"; the {listed} allocation sites with most bytes" if places > listed > 0 else ""
     return f"live buffers: {len(live):,}{shown}"
 
 

@@ -1,6 +1,6 @@
 """Write the summary at the end of ``python -m memrt run``: the first finding, then the figures.
 
-The summary has at most 12 lines.
+The summary has at most 12 lines, with the lines about output files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memrt._tracking.live import LiveBuffer
     from memrt.commands.programs.pools import Pools
 
-_LISTED = 3  # allocation sites in the printed summary, one fewer for each hint
+_LISTED = 3  # allocation sites in the printed summary, one fewer for each line after the first
 
 Findings = list[dict[str, Any]]
 
@@ -44,6 +44,10 @@ class Summary:
     """Words of the program for the command that shows more; empty: no such line."""
     hints: list[str] = field(default_factory=list)
     """Lines at the end of the summary."""
+    tracked: bool = False
+    """Whether the command turned tracking on."""
+    outputs: int = 0
+    """Lines that name the files with outputs, printed after the summary."""
     pools: Pools | None = None
     """Worker processes; None: without --workers."""
 
@@ -73,10 +77,10 @@ def summarise_at_exit(wanted: Summary) -> None:
             _write(json_file, {**report, "memory": _memory()})
         if not wanted.quiet:
             found = [] if wanted.findings is None else wanted.findings()
-            more = [more_line(wanted.program, found)] if wanted.program else []
-            listed = _LISTED - len(wanted.hints)
+            more = [more_line(wanted.program, found, wanted.tracked)] if wanted.program else []
+            listed = _LISTED - len(wanted.hints) - max(0, len(more) + wanted.outputs - 1)
             lines = _as_lines(report, live, found, listed - (workers is not None))
-            lines += [] if workers is None else worker_lines(workers, 0 if live else listed)
+            lines += [] if workers is None else worker_lines(workers, 0 if live else max(0, listed))
             _say("\n".join([*lines, *more, *wanted.hints]))
 
     atexit.register(finish)
