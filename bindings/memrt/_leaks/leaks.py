@@ -103,7 +103,7 @@ def amount(groups: Iterable[LeakGroup]) -> tuple[int, int]:
 
 
 def describe(
-    groups: list[LeakGroup], survey: Survey | None = None, *, advise: bool = False
+    groups: list[LeakGroup], survey: Survey | None = None, *, in_command: bool = False
 ) -> list[str]:
     """Return groups as lines of text.
 
@@ -115,8 +115,9 @@ def describe(
     survey : Survey or None
         An existing survey of the buffers of the groups; None: make a survey. If the search for
         holders is refused, the last line has the reason.
-    advise : bool, default False
-        Add a line with the change of the program that frees the buffers.
+    in_command : bool, default False
+        Add a line with the change of the program that frees the buffers, and name a command as the
+        next step in place of a function.
     """
     shown = groups[:GROUPS_SHOWN]
     refusal = []
@@ -128,8 +129,8 @@ def describe(
     lines = []
     for each in shown:
         lines.append(f"  {each}")
-        lines += [f"      {line}" for line in _details(each, survey)]
-        if advise and survey is not None:
+        lines += [f"      {line}" for line in _details(each, survey, in_command)]
+        if in_command and survey is not None:
             kinds = Counter(map(survey.main_holder, each.buffers))
             lines.append(f"      fix: {fix_for(kinds.most_common(1)[0][0])}")
     if len(groups) > GROUPS_SHOWN:
@@ -139,11 +140,11 @@ def describe(
     return lines + refusal
 
 
-def _details(each: LeakGroup, survey: Survey | None) -> list[str]:
+def _details(each: LeakGroup, survey: Survey | None, in_command: bool) -> list[str]:
     largest = each.buffers[0]
     lines = call_lines(each, None if shows_all_frames() else _CALLS_SHOWN)
     if survey is not None:  # the buffers of a group may have different holders
-        lines += survey.lines(each.buffers)
+        lines += survey.lines(each.buffers, in_command=in_command)
     what = "buffer" if len(each.buffers) == 1 else "largest buffer"
     name = "" if largest.name is None else f" {largest.name!r},"
     scope = "" if largest.scope is None else f", scope {largest.scope}"

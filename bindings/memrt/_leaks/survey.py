@@ -115,13 +115,15 @@ class Survey:
         first, *others = self._subjects[buffer.id].shape
         return first + AND_OTHERS if others else first
 
-    def lines(self, buffers: Sequence[LiveBuffer]) -> list[str]:
+    def lines(self, buffers: Sequence[LiveBuffer], *, in_command: bool = False) -> list[str]:
         """Return the number of buffers for each kind of holder, as lines of text.
 
-        A single buffer has no such lines, because the tree of its holders has more detail."""
+        A single buffer has no such lines, because the tree of its holders has more detail. The hint
+        about views names a function, or a command if `in_command` is true."""
+        see = "`python -m memrt retention`" if in_command else "memrt.debug.retention()"
         subjects = [self._subjects[buffer.id] for buffer in buffers]
         if len(subjects) == 1:
-            return _retention_lines(subjects)
+            return _retention_lines(subjects, see)
         counts = Counter(subject.shape for subject in subjects if subject.is_live)
         sizes: defaultdict[str, set[int]] = defaultdict(set)
         for subject in subjects:
@@ -134,7 +136,7 @@ class Survey:
             rest = sum(counts.values()) - sum(count for _, count in shown)
             ways = plural(len(counts) - len(shown), "other way")
             lines.append(f"{rest:,} x held in {ways}")
-        return [*lines, *_retention_lines(subjects)]
+        return [*lines, *_retention_lines(subjects, see)]
 
 
 def _use(subject: _Subject, text: str | None, link: int, nbytes: int) -> _Use:
@@ -156,8 +158,8 @@ def _sizes_text(sizes: set[int]) -> str:
     return f" of {least}" if least == most else f" of {least} to {most}"
 
 
-def _retention_lines(subjects: list[_Subject]) -> list[str]:
-    """Return a hint if views of a small part keep large buffers alive, else no lines."""
+def _retention_lines(subjects: list[_Subject], see: str) -> list[str]:
+    """Return a hint with `see` if views of a small part keep large buffers alive, else no lines."""
     kept = [
         (subject.nbytes, subject.viewed)
         for subject in subjects
@@ -169,5 +171,5 @@ def _retention_lines(subjects: list[_Subject]) -> list[str]:
     size, viewed = sum(size for size, _ in kept), sum(viewed for _, viewed in kept)
     return [
         f"views of {human_bytes(viewed)} keep {plural(len(kept), 'buffer')} of "
-        f"{human_bytes(size)}: see memrt.debug.retention()"
+        f"{human_bytes(size)}: see {see}"
     ]

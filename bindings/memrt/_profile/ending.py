@@ -212,7 +212,7 @@ class Ending:
         """Return a group as a dict: the calls, the kinds of holders, the largest's holder tree."""
         largest = each.buffers[0]
         lines = call_lines(each, None)
-        lines += [] if self.survey is None else self.survey.lines(each.buffers)
+        lines += [] if self.survey is None else self.survey.lines(each.buffers, in_command=True)
         found = self._holders_of.get(largest.id)
         return {
             "bytes": each.nbytes,

@@ -121,10 +121,10 @@ def _lines(found: _Found) -> list[str]:
     lines = []
     if found.lost:
         title = f"memrt: lost: {_amount(found.lost)}, held by no Python object"
-        lines += [title, *describe(found.lost, found.survey, advise=True)]
+        lines += [title, *describe(found.lost, found.survey, in_command=True)]
     if found.held:
         title = f"memrt: held at the end: {_amount(found.held)}"
-        lines += [title, *describe(found.held, found.survey, advise=True)]
+        lines += [title, *describe(found.held, found.survey, in_command=True)]
     if found.unexamined:
         title = f"memrt: not examined, may be lost: {_amount(found.unexamined)} ({found.why})"
         lines += [title, *(f"  {each}" for each in found.unexamined[:GROUPS_SHOWN])]

@@ -833,7 +833,7 @@ EMPTY = [make()[:0] for _ in range(3)]
     assert "99 x `__main__.INDEX[...]`, through a view of 32 B" in lines
     assert "3 x `__main__.EMPTY[...]`, through a view of 0 B" in lines
     assert "1 x `__main__.OTHER[...]`" in lines
-    assert "views of 3.1 KiB keep 102 buffers of 77.8 MiB: see memrt.debug.retention()" in lines
+    assert "views of 3.1 KiB keep 102 buffers of 77.8 MiB: see `python -m memrt retention`" in lines
     assert "20 x `__main__.ITEMS[...].data` and `__main__.ITEMS[...].pair[...][...]`" in lines
 
 
