@@ -3,7 +3,8 @@
 usage: python check_budgets.py LIBRARY
 
 LIBRARY is the path of a libmemrt, built with CMAKE_BUILD_TYPE=Release. NumPy runs on the installed
-memrt. A seeded slowness, tracking of all blocks, must first exceed a budget.
+memrt. A seeded slowness, tracking of all blocks, must first exceed a budget. Close peaks of `python
+-m memrt run` must add no instructions to a pair.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +37,9 @@ from rich.table import Table
 from subjects import DEFAULT, MEMRT, Subject
 
 PLAIN = Subject(MEMRT, MEMRT)
+CLOSE = Subject("close peaks", MEMRT, variables={"MEMRT_PEAK": "close"})
+CLOSE_PEAK = 64 << 20  # bytes; below some megabytes, threads of close peaks update sums more often
+CLOSE_SLACK = 1  # instructions of a pair
 SLOW = Subject("seeded slowness", MEMRT, variables={"MEMRT_TRACK": "1"})
 
 
@@ -66,6 +72,22 @@ def measure(library: Path) -> dict[str, float]:
     rows = [row for row in BUDGETS if row.pair]
     counts = count_pairs([row.pair for row in rows], library, PLAIN)
     return dict(zip((row.name for row in rows), counts, strict=True)) | numpy_figures()
+
+
+def measure_close(library: Path) -> dict[str, float]:
+    """Return the figure of each pair with close peaks, above a peak of CLOSE_PEAK."""
+    rows = [row for row in BUDGETS if row.pair]
+    pairs = [replace(row.pair, peak=CLOSE_PEAK) for row in rows]
+    return dict(zip((row.name for row in rows), count_pairs(pairs, library, CLOSE), strict=True))
+
+
+def close_complaints(figures: Mapping[str, float], close: Mapping[str, float]) -> list[str]:
+    """Return a sentence for each pair to which close peaks add instructions."""
+    return [
+        f"{name}: measured {count:.1f} with MEMRT_PEAK=close, but {figures[name]:.1f} without"
+        for name, count in close.items()
+        if count > figures[name] + CLOSE_SLACK
+    ]
 
 
 def show(figures: dict[str, float], used: str) -> None:
@@ -107,7 +129,9 @@ def main() -> int:
     faults = [(row, text) for row in BUDGETS if (text := complaint(row, figures[row.name], used))]
     for row, text in faults:
         print(f"{text}. To look into the row:\n{advice(row, library)}")
-    return 1 if faults else 0
+    added = close_complaints(figures, measure_close(library))
+    print("\n".join(added) or "close peaks: no instructions added to a pair")
+    return 1 if faults or added else 0
 
 
 if __name__ == "__main__":

@@ -383,6 +383,7 @@ def test_levels_set_the_tracking_options_of_memrt(tmp_path):
         if name != levels.SCOPE
     } == {
         levels.OFF: [False, 16, 0, 0, "bounded"],
+        levels.CLOSE: [False, 16, 0, 0, "close"],
         levels.PEAK: [False, 16, 0, 0, "exact"],
         levels.SAMPLED: [True, 16, 0, 512 << 10, "bounded"],
         levels.LISTED: [True, 0, 0, 0, "bounded"],
@@ -529,6 +530,21 @@ def test_figure_outside_of_its_budget_is_a_complaint():
     assert budgets.complaint(row, 112, "clang 14") is None
     assert budgets.complaint(row, 113, "clang 14") is not None
     assert "callgrind_annotate" in check_budgets.advice(row, memrt.get_library())
+
+
+def test_instructions_of_close_peaks_are_a_complaint():
+    figures = {"a": 66.0, "b": 70.0, "mean of NumPy": 1.0}
+    assert check_budgets.close_complaints(figures, {"a": 66.9, "b": 60.0}) == []
+    assert check_budgets.close_complaints(figures, {"a": 67.5, "b": 70.0}) == [
+        "a: measured 67.5 with MEMRT_PEAK=close, but 66.0 without"
+    ]
+
+
+def test_pair_with_a_peak_runs_after_the_peak():
+    pair = pairs.Pair("two policies", 64, peak=1 << 20)
+    words = pairs.command(pair, memrt.get_library(), 200)
+    assert words[-2:] == ["none", str(1 << 20)]
+    subprocess.run(words, check=True)
 
 
 def test_goal_of_a_difference_subtracts_the_other_row():

@@ -23,11 +23,12 @@ COLLECTED = re.compile(r"Collected : (\d+)")
 
 @dataclass(frozen=True)
 class Pair:
-    """Arguments of pairs.c: the work, bytes of a block and a setting."""
+    """Arguments of pairs.c: the work, bytes of a block, a setting, and a peak before the loop."""
 
     work: str
     size: int
     setting: str = ""
+    peak: int = 0
 
 
 def program() -> Path:
@@ -38,6 +39,8 @@ def program() -> Path:
 def command(pair: Pair, library: Path, pairs: int) -> list[str]:
     """Return the command that runs `pairs` pairs on a libmemrt."""
     words = [str(program()), str(library), pair.work, str(pair.size), str(pairs)]
+    if pair.peak:
+        return [*words, pair.setting or "none", str(pair.peak)]
     return words + [pair.setting] * bool(pair.setting)
 
 

@@ -1,6 +1,6 @@
 /// Allocate, touch and free blocks in a plain loop, for callgrind to count.
 ///
-/// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit | soft]
+/// usage: pairs LIBRARY WORK SIZE PAIRS [none | policy | scope | child | limit | soft [PEAK]]
 ///
 ///   LIBRARY  path of a libmemrt
 ///   WORK     meminfo, meminfo of policy, named meminfo, compiled meminfo, block, zeroed block,
@@ -9,6 +9,7 @@
 ///   scope    enter a scope before the loop
 ///   child    fork, and run the loop in the child
 ///   limit    limit the live bytes of the process to 1 GiB
+///   PEAK     bytes that are live at once before the loop, in each policy and scope of the loop
 ///
 /// No library has the loop: benchmarks such as mimalloc-bench call malloc, not a table.
 
@@ -226,10 +227,31 @@ static int run_in_child(work_fn run, const loop_t *loop)
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+static void allocate_once(const loop_t *loop, memrt_policy_t *policy, size_t size)
+{
+    void *data = loop->api->block_alloc(policy, size);
+    if (data == NULL)
+        stop("no memory for the peak");
+    loop->api->block_free(policy, data, size);
+}
+
+/// Raise the peak of each policy and scope of the loop, outside and inside of the scope.
+static void reach_peak(const loop_t *loop, size_t peak)
+{
+    allocate_once(loop, loop->policies[0], peak);
+    if (loop->policies[1] != NULL)
+        allocate_once(loop, loop->policies[1], peak);
+    memrt_scope_t *before;
+    require(loop->api->scope_enter(loop->scope, &before));
+    allocate_once(loop, loop->policies[0], peak);
+    require(loop->api->scope_enter(before, NULL));
+}
+
 int main(int count, char **words)
 {
     if (count < 5)
-        stop("usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit | soft]");
+        stop("usage: pairs LIBRARY WORK SIZE PAIRS "
+             "[none | policy | scope | child | limit | soft [PEAK]]");
     const char *setting = count > 5 ? words[5] : "";
     work_fn run = find_work(words[2]);
     loop_t loop = {.api = open_library(words[1]),
@@ -247,6 +269,8 @@ int main(int count, char **words)
         require(loop.api->limit_set(NULL, NULL, (uint64_t)1 << 30));
     if (strcmp(setting, "soft") == 0)
         require(loop.api->limit_set_soft(NULL, NULL, (uint64_t)1 << 30));
+    if (count > 6)
+        reach_peak(&loop, strtoul(words[6], NULL, 0));
     if (strcmp(setting, "child") == 0)
         return run_in_child(run, &loop);
     run(&loop);
