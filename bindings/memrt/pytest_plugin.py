@@ -13,6 +13,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from memrt import _memrt
+from memrt._pytest_plugin.lines import Lines
 from memrt._pytest_plugin.marks import (
     Ignore,
     check_marks,
@@ -22,7 +23,7 @@ from memrt._pytest_plugin.marks import (
 )
 from memrt._pytest_plugin.outcomes import fail_report
 from memrt._pytest_plugin.report import Report, append_step_summary
-from memrt._pytest_plugin.summary import figures_of, summary_lines
+from memrt._pytest_plugin.summary import Figures, figures_of, summary_lines
 from memrt._pytest_plugin.verdicts import (
     judge,
     judge_peak,
@@ -39,7 +40,7 @@ __all__ = ["Ignore", "Measuring", "Track", "check_marks", "set_default_marks", "
 class _Record:
     """State of one run of a measured test."""
 
-    __slots__ = ("call", "has_failed", "measure", "peak", "verdict")
+    __slots__ = ("call", "has_failed", "line", "measure", "peak", "verdict")
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
@@ -47,6 +48,7 @@ class _Record:
         self.verdict: str | None = None  # why the test fails after its teardown
         self.call: pytest.TestReport | None = None  # report of the call phase
         self.peak: int | None = None  # peak of the call phase
+        self.line: str | None = None  # heaviest source line of the call phase
 
 
 _record_key = pytest.StashKey[_Record]()
@@ -93,7 +95,8 @@ class Measuring:
         self._report = None if folder is None else Report(folder)
         self._all: bool = config.getoption("memrt") or self._report is not None
         self._top: int = config.getoption("memrt_top")
-        self._figures: dict[str, dict[str, int]] = {}
+        self._figures: Figures = {}
+        self._lines = Lines()
         self._measure: Measure | None = None
         self._held: pytest.TestReport | None = None  # report of a call phase, not logged yet
         self._series = Measures("tests")
@@ -191,11 +194,15 @@ class Measuring:
             return (yield)
         self._measure.restart_peak()
         process = start_process_peak(item)
+        if self._all:
+            self._keep_call_stacks()
+            self._lines.begin()
         try:
             yield
         finally:
             if self._all:
-                item.stash[_record_key].peak = self._measure.peak
+                record = item.stash[_record_key]
+                record.peak, record.line = self._measure.peak, self._lines.end()
         judge_peak(item, self._measure)
         judge_process_peak(item, self._measure, process)
         return None
@@ -243,7 +250,7 @@ class Measuring:
         if record.peak is not None:
             # xdist's workers send the figures with the report.
             figures = figures_of(record.measure.stats, record.peak, record.has_failed)
-            vars(report)["memrt"] = figures
+            vars(report)["memrt"] = {**figures, "line": record.line}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report is self._held:  # the report is logged, and must not change any more

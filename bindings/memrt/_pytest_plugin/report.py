@@ -7,18 +7,17 @@ import html
 import json
 import os
 import re
+from typing import Any
 
 import pytest
 
-from memrt._pytest_plugin.summary import heaviest
+from memrt._pytest_plugin.summary import Figures, heaviest
 from memrt._support.units import human_bytes, plural
 
 FORMAT = "memrt tests"
 VERSION = 1
 _FILE = "tests.json"
 _SUMMARY = "GITHUB_STEP_SUMMARY"
-
-Figures = dict[str, dict[str, int]]
 
 
 class Report:
@@ -84,8 +83,8 @@ def append_step_summary(figures: Figures, top: int) -> str | None:
     lines = [
         "### memrt: the heaviest tests",
         "",
-        "| peak | total | blocks | left | test |",
-        "|---:|---:|---:|---:|---|",
+        "| peak | total | blocks | left | test | most from |",
+        "|---:|---:|---:|---:|---|---|",
         *(_row(test, numbers) for test, numbers in heaviest(figures, top)),
         "",
         f"{plural(len(figures), 'test')} measured",
@@ -99,8 +98,14 @@ def append_step_summary(figures: Figures, top: int) -> str | None:
     return None
 
 
-def _row(test: str, figures: dict[str, int]) -> str:
+def _row(test: str, figures: dict[str, Any]) -> str:
     left = human_bytes(figures["left"]) if "left" in figures else "failed"
-    name = html.escape("".join(c if c.isprintable() else "?" for c in test)).replace("|", "&#124;")
     cells = (human_bytes(figures["peak"]), human_bytes(figures["total"]), f"{figures['blocks']:,}")
-    return f"| {' | '.join(cells)} | {left} | <code>{name}</code> |"
+    line = "" if figures["line"] is None else _code(figures["line"])
+    return f"| {' | '.join(cells)} | {left} | {_code(test)} | {line} |"
+
+
+def _code(text: str) -> str:
+    """Return text as code in a cell of a table of Markdown."""
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    return f"<code>{html.escape(printable).replace('|', '&#124;')}</code>"

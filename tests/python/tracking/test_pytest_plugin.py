@@ -14,6 +14,7 @@ from gil import needs_gil
 from memrt import _memrt
 from memrt._process import smaps
 from memrt._profile.recording import loads
+from memrt._pytest_plugin.lines import Lines
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +70,16 @@ def table(result: pytest.RunResult) -> dict[str, list[str]]:
         row = re.fullmatch(rf"{amount}{amount} +([\d,]+)(?:{amount}| +failed)  \S+::(\S+)", line)
         if row is not None:
             found[row[5]] = list(row.groups()[:4])
+    return found
+
+
+def heaviest_lines(result: pytest.RunResult) -> dict[str, str]:
+    """Return the function of the heaviest line by name of the test, from the terminal summary."""
+    found = {}
+    for row, line in zip(result.outlines, result.outlines[1:], strict=False):
+        match = re.fullmatch(r" +most from (\w+) at test_\w+\.py:\d+", line)
+        if match is not None:
+            found[row.rpartition("::")[2]] = match[1]
     return found
 
 
@@ -619,6 +630,10 @@ def test_summary_lists_the_heaviest_tests_first(apart):
     assert table(result)["test_parts[5]"] == ["10.0 MiB", "10.0 MiB", "2", "0 B"]
     assert table(result)["test_keeping"] == ["1.0 MiB", "1.0 MiB", "1", "1.0 MiB"]
     assert table(result)["test_failing"] == ["2.0 MiB", "2.0 MiB", "1", None]
+    assert heaviest_lines(result) == {
+        **{f"test_parts[{n}]": "test_parts" for n in (1, 3, 5)},
+        **{name: name for name in ("test_failing", "test_keeping")},
+    }
     result.stdout.fnmatch_lines(["5 tests measured; 1 left 1.0 MiB in use"])
     assert list(table(apart(HEAVY, "--memrt", "--memrt-top=2"))) == [
         "test_parts[5]",
@@ -632,6 +647,7 @@ def test_xdist_collects_summary_and_failures_of_its_workers(apart):
     result = apart(HEAVY + marked, "--memrt", "--memrt-top=0", "-n2")
     result.assert_outcomes(passed=3, failed=2, skipped=1)
     assert table(result) == table(alone)
+    assert heaviest_lines(result) == heaviest_lines(alone) != {}
     result.stdout.fnmatch_lines(["memrt: 1.0 MiB left in use, more than *"])
 
 
@@ -1094,6 +1110,7 @@ def test_report_has_all_figures_and_a_recording_of_a_leak(apart, pytester, worke
     figures = {row["test"].partition("::")[2]: row for row in content["tests"]}
     assert set(figures) == {"test_leak", "test_clean", "test_ignored"}
     assert figures["test_leak"]["peak"] >= figures["test_leak"]["left"] == 400_000
+    assert figures["test_leak"]["line"].startswith("test_leak at test_")
     assert sorted(path.name for path in folder.iterdir()) == [leak.name, "tests.json"]
     apart(THREE, "--memrt-report", "out", *workers).assert_outcomes(passed=3)
     assert "test_large" in (folder / "tests.json").read_text()
@@ -1125,12 +1142,32 @@ def test_step_summary_has_the_heaviest_tests(run, pytester, monkeypatch):
     assert lines[:3] == ["before", "", "### memrt: the heaviest tests"]
     rows = [line for line in lines if line.startswith("| 7.6 MiB | 7.6 MiB | ")]
     assert len(rows) == 2
-    assert rows[0].endswith(("::test_large</code> |", "::test_marked</code> |"))
+    cells = re.compile(r"::(\w+)</code> \| <code>(\w+) at \S+\.py:\d+</code> \|$")
+    found = {cells.search(row).groups() for row in rows}
+    assert found == {("test_large", "test_large"), ("test_marked", "test_marked")}
     assert lines[-1] == "4 tests measured"
     run(names, "--memrt", "--memrt-top", "0")
     (named,) = [line for line in path.read_text().splitlines() if "test_named" in line]
     assert "&lt;b&gt;&#124;`" in named
-    assert named.count("|") == 6
+    assert named.count("|") == 7
+
+
+def test_heaviest_line_is_unknown_without_allocations_or_memory(monkeypatch):
+    lines = Lines()
+    lines.begin()
+    assert lines.end() is None
+    lines.begin()
+    kept = memrt.alloc(1_000_000)
+    assert lines.end().startswith("test_heaviest_line_is_unknown_without_allocations_or_memory at ")
+
+    def fail():
+        raise MemoryError
+
+    lines.begin()
+    kept = memrt.alloc(kept.nbytes)
+    monkeypatch.setattr(_memrt, "site_allocations", fail)
+    assert lines.end() is None
+    assert not _memrt.tracking_get()[0]
 
 
 def test_step_summary_that_cannot_be_written_is_reported(run, monkeypatch):
