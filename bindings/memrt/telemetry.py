@@ -2,6 +2,7 @@
 
 Metrics: metrics, metrics_collector, register_instruments.
 JSON: stats_json, stats_schema.
+Profiles of the tracked buffers: heap_profile.
 Log records of refused allocations: log_refusals.
 Counters as in Numba: get_allocation_stats.
 """
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from memrt._telemetry.instruments import register_instruments
     from memrt._telemetry.metrics import metrics, metrics_collector
     from memrt._telemetry.stats_json import stats_json, stats_schema
+    from memrt._tracking.heap_profile import heap_profile
 else:
     __getattr__ = import_at_first_use(
         __name__,
@@ -25,11 +27,13 @@ else:
             "memrt._telemetry.instruments": "register_instruments",
             "memrt._telemetry.metrics": "metrics metrics_collector",
             "memrt._telemetry.stats_json": "stats_json stats_schema",
+            "memrt._tracking.heap_profile": "heap_profile",
         },
     )
 
 __all__ = [
     "get_allocation_stats",
+    "heap_profile",
     "log_refusals",
     "metrics",
     "metrics_collector",

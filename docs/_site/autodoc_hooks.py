@@ -1,13 +1,16 @@
-"""Adapt autodoc to memrt: texts below fields, and classes without a public constructor."""
+"""Adapt autodoc to memrt: texts below fields, constructors of results, types of Python."""
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import sys
 from types import ModuleType
 from typing import Any
 
 import python_pages
+from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
@@ -69,8 +72,16 @@ def read_google_sections(
         lines[:] = GoogleDocstring(lines, settings, app, what, name, thing, options).lines()
 
 
+def unlink_builtin_types(app: Sphinx, page: nodes.document) -> None:
+    """Remove references to types of Python, which could lead to attributes such as `bytes`."""
+    for reference in list(page.findall(pending_xref)):
+        if reference.get("reftype") == "class" and hasattr(builtins, reference["reftarget"]):
+            reference.replace_self(reference.children)
+
+
 def setup(app: Sphinx, modules: list[ModuleType]) -> None:
     share_field_texts(modules)
     app.connect("autodoc-process-docstring", drop_groups)
     app.connect("autodoc-process-docstring", read_google_sections, priority=400)
     app.connect("autodoc-process-signature", hide_constructor)
+    app.connect("doctree-read", unlink_builtin_types)

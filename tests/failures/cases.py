@@ -1139,6 +1139,9 @@ CASES: dict[str, Case] = {
         lambda g: memrt.telemetry.register_instruments(NoOpMeterProvider(), scopes=True),
         faults=NOT_PYTHONS,
     ),
+    "memrt.telemetry.heap_profile": Case(
+        lambda g: memrt.telemetry.heap_profile(), enter_tracking, leave_tracking, NOT_PYTHONS
+    ),
     "memrt.telemetry.stats_json": told(lambda g: memrt.telemetry.stats_json()),
     "memrt.telemetry.stats_json, with memory": told(
         lambda g: memrt.telemetry.stats_json(memory=True)

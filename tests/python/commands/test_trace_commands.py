@@ -1,7 +1,6 @@
 """The commands trace and convert, for event traces."""
 
 import csv
-import gzip
 import io
 import json
 import os
@@ -20,7 +19,7 @@ from memrt.commands.formats import perfetto as perfetto_format
 from memrt.commands.formats import pprof as pprof_format
 from memrt.commands.output.progress import with_progress
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
-from profile_proto import Profile
+from profile_proto import decoded, unknown_fields
 
 pytestmark = pytest.mark.slow
 
@@ -261,20 +260,6 @@ def perfetto_packets(path):
     return parsed.packet
 
 
-def unknown_fields(message):
-    """Return whether a message, or a message inside, has a field that is not in the schema."""
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    if len(UnknownFieldSet(message)):
-        return True
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            values = value if hasattr(value, "append") else [value]
-            if any(unknown_fields(each) for each in values):
-                return True
-    return False
-
-
 def test_perfetto_output_parses_with_the_perfetto_schema(recorded, tmp_path):
     result = run_memrt("convert", recorded, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
     assert (result.returncode, result.stderr) == (0, "")
@@ -345,37 +330,7 @@ def test_speedscope_output_matches_its_schema(recorded, tmp_path):
 
 def decoded_profile(path):
     """Return a pprof file as its parsed message, and rows of calls, labels and values."""
-    content = gzip.decompress(path.read_bytes())
-    profile = Profile()
-    assert profile.ParseFromString(content) == len(content)
-    assert not unknown_fields(profile)
-    texts = profile.string_table
-    assert texts[0] == ""
-    functions = {each.id: each for each in profile.function}
-    locations = {each.id: each for each in profile.location}
-    assert len(functions) == len(profile.function)
-    assert {each.mapping_id for each in profile.location} <= {each.id for each in profile.mapping}
-
-    def call(number):
-        (line,) = locations[number].line
-        function = functions[line.function_id]
-        return texts[function.name], os.path.basename(texts[function.filename]), line.line
-
-    rows = [
-        (
-            [call(number) for number in sample.location_id],
-            {texts[label.key]: texts[label.str] for label in sample.label},
-            dict(zip(TYPES, sample.value, strict=True)),
-        )
-        for sample in profile.sample
-    ]
-    types = [(texts[each.type], texts[each.unit]) for each in profile.sample_type]
-    assert types == [(name, "bytes" if "space" in name else "count") for name in TYPES]
-    assert texts[profile.default_sample_type] == "inuse_space"
-    return profile, rows
-
-
-TYPES = ("inuse_space", "inuse_objects", "alloc_space", "alloc_objects")
+    return decoded(path.read_bytes())
 
 
 def total(rows, type):

@@ -1,7 +1,12 @@
 """Messages of github.com/google/pprof/proto/profile.proto, to decode files for pprof."""
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+import gzip
+import os
 
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+TYPES = ("inuse_space", "inuse_objects", "alloc_space", "alloc_objects")
 PACKAGE = "perftools.profiles"
 # Fields in the order of their numbers, which begin at 1. A star marks repeated fields.
 MESSAGES = {
@@ -42,3 +47,47 @@ def _profile_class():
 
 
 Profile = _profile_class()
+
+
+def unknown_fields(message):
+    """Return whether a message, or a message inside, has a field that is not in the schema."""
+    if len(UnknownFieldSet(message)):
+        return True
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            values = value if hasattr(value, "append") else [value]
+            if any(unknown_fields(each) for each in values):
+                return True
+    return False
+
+
+def decoded(file):
+    """Return the message of a pprof file, and rows of calls, labels and values."""
+    content = gzip.decompress(file)
+    profile = Profile()
+    assert profile.ParseFromString(content) == len(content)
+    assert not unknown_fields(profile)
+    texts = profile.string_table
+    assert texts[0] == ""
+    functions = {each.id: each for each in profile.function}
+    locations = {each.id: each for each in profile.location}
+    assert len(functions) == len(profile.function)
+    assert {each.mapping_id for each in profile.location} <= {each.id for each in profile.mapping}
+
+    def call(number):
+        (line,) = locations[number].line
+        function = functions[line.function_id]
+        return texts[function.name], os.path.basename(texts[function.filename]), line.line
+
+    rows = [
+        (
+            [call(number) for number in sample.location_id],
+            {texts[label.key]: texts[label.str] for label in sample.label},
+            dict(zip(TYPES, sample.value, strict=True)),
+        )
+        for sample in profile.sample
+    ]
+    types = [(texts[each.type], texts[each.unit]) for each in profile.sample_type]
+    assert types == [(name, "bytes" if "space" in name else "count") for name in TYPES]
+    assert texts[profile.default_sample_type] == "inuse_space"
+    return profile, rows

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from memrt._support.units import human_bytes
 from memrt._trace.events import FAILURE
 from memrt._trace.reader import Trace
-from memrt.commands.formats.protobuf import field
+from memrt._tracking.protobuf import field
 from memrt.commands.output.progress import with_progress
 
 MOST_POINTS = 100_000
