@@ -22,6 +22,9 @@ from memrt.commands.attaching import attach as command
 from memrt.commands.attaching import inside, symbols, target
 from memrt.commands.attaching.mailbox import Mailbox
 from memrt.commands.attaching.payload import as_statement, payload
+from memrt.commands.live_view import asked_sites
+from memrt.commands.live_view.asked_sites import ask_for_sites
+from memrt.commands.live_view.tables import Table
 from memrt.commands.output.errors import CommandError
 
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -144,6 +147,52 @@ def test_recording_is_complete_if_the_process_exits(tmp_path):
         assert result.returncode == 0, result.stderr
         assert process.wait(timeout=60) == 0
     assert loads(path.read_bytes())[0]["pid"] == process.pid
+
+
+def test_sites_of_a_process_are_a_table():
+    with running(SERVICE) as process:
+        off = f"allocation sites: tracking is off: python -m memrt attach {process.pid} --track"
+        assert ask_for_sites(process.pid) == Table(off)
+        assert attach(process.pid, "--track").returncode == 0
+        until = time.monotonic() + 30
+        while not (table := ask_for_sites(process.pid)).rows:
+            assert time.monotonic() < until
+        assert table.title == "allocation sites of the tracked buffers"
+        assert table.header == ["site", "live", "blocks"]
+        (cells,) = [row.cells for row in table.rows]
+        assert cells[0].startswith("load at ")
+        assert cells[1].endswith("KiB")
+        assert int(cells[2]) >= 1
+        assert process.poll() is None
+    assert leftovers(process.pid) == []
+    assert ask_for_sites(process.pid).title.startswith("allocation sites: ")
+
+
+@pytest.mark.parametrize(
+    ("answer", "title", "rows"),
+    [
+        ({"sites": [["a\x1b[2J", 2048, 2]], "more": 3, "tracked": False},
+         "allocation sites of the tracked buffers; 3 more lines", [["a?[2J", "2.0 KiB", "2"]]),
+        ({"sites": [], "more": 0, "tracked": True}, "allocation sites of the tracked buffers", []),
+        ({"sites": [7], "more": 0}, "allocation sites: process 7 wrote no answer", []),
+        ({"sites": [["a", "x", 1]], "more": 0}, "allocation sites: process 7 wrote no answer", []),
+        ({}, "allocation sites: process 7 wrote no answer", []),
+    ],
+)  # fmt: skip
+def test_answers_about_sites_are_checked(monkeypatch, answer, title, rows):
+    class Box:
+        removed = False
+
+        def remove(self):
+            self.removed = True
+
+    box = Box()
+    box.answer = answer
+    monkeypatch.setattr(asked_sites, "target_of", lambda pid: pid)
+    monkeypatch.setattr(asked_sites, "ask", lambda *_: box)
+    table = ask_for_sites(7)
+    assert (table.title, [row.cells for row in table.rows]) == (title, rows)
+    assert box.removed
 
 
 def test_waiting_threads_are_named():
@@ -393,7 +442,7 @@ def test_taken_request_without_answer_may_have_attached(monkeypatch):
     monkeypatch.setattr(command, "_SECONDS_AFTER_TAKING", 0.1)
     own = target.Target(os.getpid(), os.geteuid(), os.getegid(), {})
     with pytest.raises(CommandError, match=r"took the request, but did not answer for 0\.1 s: "):
-        command._ask(own, {"action": "detach"}, 0.1)
+        command.ask(own, {"action": "detach"}, 0.1)
     assert leftovers(os.getpid()) == []
 
 

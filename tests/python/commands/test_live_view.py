@@ -13,7 +13,7 @@ import sys
 import memrt
 import pytest
 from memrt._telemetry.stats_pages import Row, Snapshot
-from memrt.commands.live_view import family, tables
+from memrt.commands.live_view import asked_sites, family, tables
 from memrt.commands.live_view.history import History, rate_text
 from memrt.commands.live_view.keyboard import keys_in
 from memrt.commands.live_view.layout import Lines, cut, fold, plain_text, text_width
@@ -215,6 +215,38 @@ def test_window_follows_the_selected_row():
         seen.append(str(view.draw()).splitlines()[0])
         press(state, "down")
     assert seen == ["title; rows 1 to 4"] * 4 + ["title; rows 2 to 5"]
+
+
+def test_sites_are_asked_for_once_for_each_key(monkeypatch):
+    asked, row = [], tables.Row(["load at a.py:3"])
+
+    def ask_for_sites(pid):
+        asked.append(pid)
+        return Table("allocation sites of the tracked buffers", ["site"], [row])
+
+    monkeypatch.setattr(asked_sites, "ask_for_sites", ask_for_sites)
+    monkeypatch.setattr(
+        "memrt.commands.live_view.view.read_all", lambda: ([snapshot(6), snapshot(7)], [])
+    )
+    state = State(pid=7)
+    shown = _View(Console(width=100, height=40), state, lambda _: None)
+    shown.update()
+    assert asked == []
+    assert "allocation sites: python -m memrt attach 7 --report" in str(shown.draw())
+    press(state, "a")
+    shown.update()
+    shown.update()
+    assert asked == [7]
+    text = str(shown.draw())
+    assert text.index("load at a.py:3") < text.index("default #0")
+    assert "attach 7 --report" not in text
+    press(state, "escape")
+    shown.update()
+    press(state, "a")  # no meaning in the list
+    state.pid = 7
+    shown.update()
+    assert (asked, state.asked) == ([7], False)
+    assert "load at a.py:3" not in str(shown.draw())
 
 
 def test_filter_is_typed_kept_and_removed():

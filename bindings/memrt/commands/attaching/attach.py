@@ -85,10 +85,10 @@ def execute(arguments: argparse.Namespace) -> None:
     outputs = None if arguments.report is None else _outputs(arguments)
     target = target_of(arguments.pid)
     if arguments.detach:
-        _ask(target, {"action": "detach"}, arguments.wait).remove()
+        ask(target, {"action": "detach"}, arguments.wait).remove()
         print(f"memrt: detached from process {target.pid}")
     elif outputs is None:
-        box = _ask(target, _request(arguments), arguments.wait)
+        box = ask(target, _request(arguments), arguments.wait)
         print(_said(target.pid, box.answer))
         box.remove()
     else:
@@ -127,24 +127,31 @@ def _said(pid: int, answer: dict[str, Any]) -> str:
 _SECONDS_AFTER_TAKING = 60.0  # the process imports memrt and NumPy before the answer
 
 
-class _Answered(Mailbox):
+class Answered(Mailbox):
     """Mailbox with the answer of the process."""
 
     answer: dict[str, Any]
 
 
-def _ask(target: Target, request: dict[str, Any], seconds: float) -> _Answered:
-    """Send a request, and return the mailbox with the answer.
+def ask(
+    target: Target,
+    request: dict[str, Any],
+    seconds: float,
+    remedy: str = "try again, or add --wait SECONDS",
+) -> Answered:
+    """Send a request, and return the mailbox with the answer. The caller removes the mailbox.
+
+    `remedy` is for a process that has not taken the request after `seconds`.
 
     Raises
     ------
     CommandError
         The process ran no Python code, does not answer, has ended, or refuses.
     """
-    box = _Answered(target, {**request, "version": memrt.__version__})
+    box = Answered(target, {**request, "version": memrt.__version__})
     try:
         _inject(target, box)
-        box.answer = _parsed(target, _wait_for_answer(target, box, seconds))
+        box.answer = _parsed(target, _wait_for_answer(target, box, seconds, remedy))
         if "error" in box.answer:
             raise CommandError(f"process {target.pid} {box.answer['error']}")
     except BaseException:
@@ -154,13 +161,13 @@ def _ask(target: Target, request: dict[str, Any], seconds: float) -> _Answered:
     return box
 
 
-def _wait_for_answer(target: Target, box: Mailbox, seconds: float) -> bytes:
+def _wait_for_answer(target: Target, box: Mailbox, seconds: float, remedy: str) -> bytes:
     """Return the answer. A request that the process has not taken after `seconds` is withdrawn."""
     text = box.wait(ANSWER, seconds)
     if text is None and box.withdraw():
         raise CommandError(
             f"the main thread of process {target.pid} ran no Python code for {seconds:g} s, so "
-            "nothing was changed: try again, or add --wait SECONDS"
+            f"nothing was changed: {remedy}"
         )
     if text is None:
         text = box.wait(ANSWER, _SECONDS_AFTER_TAKING)
@@ -220,7 +227,7 @@ def _ran_by_remote_exec(pid: int, code: str, box: Mailbox) -> bool:
 
 def _record(target: Target, arguments: argparse.Namespace, outputs: Outputs) -> None:
     """Record the process, write the outputs, and undo the changes made for the recording."""
-    box = _ask(target, _request(arguments), arguments.wait)
+    box = ask(target, _request(arguments), arguments.wait)
     try:
         text = box.wait(RECORDING, arguments.seconds + 120.0)
         if text is None:
@@ -238,7 +245,7 @@ def _record(target: Target, arguments: argparse.Namespace, outputs: Outputs) -> 
 
 def _end_recording(target: Target, seconds: float) -> None:
     try:
-        _ask(target, {"action": "end recording"}, seconds).remove()
+        ask(target, {"action": "end recording"}, seconds).remove()
     except CommandError:
         if target.runs:
             raise

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import memrt
+from memrt import _memrt
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import dumps
 
@@ -100,6 +101,22 @@ class _Recording:
         atexit.unregister(self.end)
 
 
+_MOST_SITES = 10
+
+
+def _sites() -> dict[str, Any]:
+    """Return the lines with most live bytes, and whether allocations are tracked now."""
+    found = [usage for usage in memrt.debug.sites() if usage.bytes]
+    return {
+        "tracked": _memrt.tracking_get()[0],
+        "sites": [
+            [str(usage.place or "unknown source line"), round(usage.bytes), round(usage.blocks)]
+            for usage in found[:_MOST_SITES]
+        ],
+        "more": len(found[_MOST_SITES:]),
+    }
+
+
 _attachment = _Attachment()
 
 
@@ -109,10 +126,13 @@ def perform(request: dict[str, Any], folder: str) -> dict[str, Any]:
     Parameters
     ----------
     request : dict
-        ``action``: "attach" with ``track``, ``sample`` and ``seconds``, "end recording", "detach".
+        ``action``: "attach" with ``track``, ``sample`` and ``seconds``, "end recording", "detach",
+        "sites".
     folder : str
         Folder for the recording.
     """
+    if request["action"] == "sites":
+        return _sites()
     was = _attachment.enabled or _attachment.shared or _attachment.tracking is not None
     if request["action"] == "detach":
         if not was:

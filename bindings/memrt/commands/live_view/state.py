@@ -25,6 +25,8 @@ class State:
     """Whether keys are letters of the filter."""
     selected: int = 0
     """Process id of the selected row of the list; 0: the first row."""
+    asked: bool = False
+    """Whether to ask the process of the detail view for its allocation sites."""
     offset: int = 0
     """First visible line of the detail view."""
     height: int = 10
@@ -54,6 +56,8 @@ class State:
             self._press_in_list(key)
         elif key in ("escape", "backspace"):
             self.pid, self.offset = None, 0
+        elif key == "a":
+            self.asked, self.offset = True, 0
 
     def _type(self, key: str) -> None:
         if key in ("enter", "escape"):

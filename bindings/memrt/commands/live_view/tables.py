@@ -174,8 +174,10 @@ def _age(snapshot: Snapshot) -> str:
 HEAD_TABLES = 3  # tables of one_process() that belong together: names, state, the whole
 
 
-def one_process(snapshot: Snapshot, choice: Choice, figures: Figures) -> list[Table]:
-    """Return the tables of one process: the whole, policies, scopes, parts of the memory."""
+def one_process(
+    snapshot: Snapshot, choice: Choice, figures: Figures, sites: Table | None = None
+) -> list[Table]:
+    """Return the tables of one process: the whole, sites, policies, scopes, parts of the memory."""
     words = command_words(snapshot)
     title = f"process {snapshot.pid}, {_state(snapshot)}, updated {_age(snapshot)}"
     parent = f", child of {parent_of(snapshot.pid)}" if snapshot.runs else ""
@@ -185,6 +187,7 @@ def one_process(snapshot: Snapshot, choice: Choice, figures: Figures) -> list[Ta
         Table(f"{title}{parent}"),
         Table(" ".join(words), ["", *figures.header, "resident"], [Row(["whole process", *whole])]),
     ]
+    tables += [] if sites is None else [sites]
     for kind in ("policy", "scope"):
         found = [(row[1], _key(snapshot, *row), stats) for row, stats in _inner(snapshot)
                  if row[0] == kind]  # fmt: skip
@@ -198,7 +201,8 @@ def one_process(snapshot: Snapshot, choice: Choice, figures: Figures) -> list[Ta
         tables.append(Table("memory of the process", ["part", "resident", "mapped"], memory))
     if snapshot.left_out:
         tables.append(Table(f"{snapshot.left_out} more are omitted: the page is full"))
-    tables.append(Table(_NO_SITES.format(snapshot.pid)))
+    if sites is None:
+        tables.append(Table(_NO_SITES.format(snapshot.pid)))
     return tables
 
 

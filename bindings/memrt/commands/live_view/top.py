@@ -39,6 +39,7 @@ standard output is not a terminal, the view is printed once.
 keys of the live view:
   up, down, page up, page down    select a process, or scroll
   Enter, Esc                      show the selected process by policy and scope; back to the list
+  a                               ask the shown process for its allocation sites, as attach does
   s, S, right, left               sort by another column
   /                               show the processes whose command line contains a text
   t                               show child processes below their parents

@@ -36,7 +36,11 @@ _KEYS = (
     "s: sort; /: filter; t: tree; Enter: details; q ends",
     "q or Ctrl-C ends",
 )
-_DETAIL_KEYS = ("s: sort; arrows: scroll; Esc: all processes; q or Ctrl-C ends", _KEYS[-1])
+_DETAIL_KEYS = (
+    "a: allocation sites; s: sort; arrows: scroll; Esc: all processes; q or Ctrl-C ends",
+    "a: sites; s: sort; Esc: all processes; q ends",
+    _KEYS[-1],
+)
 
 Record = Callable[[list[Snapshot]], None]
 
@@ -118,6 +122,7 @@ class _View:
         self.console, self.state, self.tables = console, state, list[Table]()
         self._record, self._history = record, History()
         self._message = ""
+        self._sites: dict[int, Table] = {}  # of the process of the detail view, if asked
 
     def update(self) -> None:
         """Read the statistics pages. The list replaces the details of a process without a page."""
@@ -131,10 +136,21 @@ class _View:
         if state.pid is not None and not chosen:
             self._message, state.pid = f"process {state.pid} has ended; ", None
         if chosen:
-            self.tables = one_process(chosen[-1], state.choice, figures)
+            sites = self._sites_of(chosen[-1].pid)
+            self.tables = one_process(chosen[-1], state.choice, figures, sites)
         else:
+            self._sites.clear()
             self.tables = list_of_processes(snapshots, errors, state.choice, figures)
             state.pids = [row.pid for row in self.tables[0].rows]
+
+    def _sites_of(self, pid: int) -> Table | None:
+        """Return the allocation sites of a process, read again if a key asks for the sites."""
+        if self.state.asked:
+            from memrt.commands.live_view.asked_sites import ask_for_sites  # most views need none
+
+            self._sites[pid] = ask_for_sites(pid)
+        self.state.asked = False
+        return self._sites.get(pid)
 
     def draw(self) -> Text:
         """Return the lines that fit into the window, with the keys in the last line."""
