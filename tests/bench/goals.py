@@ -20,6 +20,7 @@ from parts import (
     numpy_ops,
     observe,
     programs,
+    see,
     threads,
 )
 from result import Case, Result, Spread
@@ -361,6 +362,7 @@ GOALS = (
          limit=MANY_TABLES),
     Goal("P17, J15", "worst fork during a release of many segments", "alloc", alloc.FORKS, 5.0,
          unit="ms"),
+    Goal("P18", "a report page opens", "see", see.OPENED, 3000.0, unit="ms"),
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 
@@ -357,6 +358,11 @@ def test_every_trace_query_is_timed():
     found = see.answers(2000)
     assert set(found) == set(see.QUESTIONS.values())
     assert all(took > 0 for took in found.values())
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_opening_of_a_page_is_measured():
+    assert see.opening(200) > 0
 
 
 @pytest.mark.parametrize("look", see.LOOKS)

@@ -1,7 +1,7 @@
-"""Measure the part `see`: event traces, queries about a million events, and whole programs.
+"""Measure the part `see`: event traces, queries about a million events, whole programs, pages.
 
 The whole program runs under plain `run`, and under each command that observes a program:
-`run --share`, `trace`, `run --track` and `run --record`.
+`run --share`, `trace`, `run --track` and `run --record`. Report pages open in chromium.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ LOOKS = {
     "run --track": ("run", "--quiet", "--track"),
     "run --record": ("run", "--quiet", "--record", "sky.memrt"),
 }
+OPENED = "Opening of a page"
+PAGES = {"100,000 buffers": 100_000, "1,000,000 buffers": 1_000_000}
 SKY = ROOT / "examples" / "tour" / "sky.py"
 
 
@@ -66,11 +68,16 @@ def groups() -> list[Group]:
         f"allocation. `{KEPT}`: the newest events stay in memory, without calls."
     )
     asked = "The trace has half a million arrays, made and dropped in a scope. Processor time."
+    opened = (
+        "A report page with live buffers, from the request of the file to the complete page, in "
+        "chromium without a window. Wall time by the clock of the page."
+    )
     seen = "The program of [the tour](guide/tour.md), from start to end. Processor time."
     return [
         Group(TOOK, made, "ns", OFF),
         Group(ANSWERS, asked, "ns", None),
         Group(SEEN, seen, "ns", ALONE),
+        Group(OPENED, opened, "ms", None),
     ]
 
 
@@ -110,8 +117,13 @@ def looked_at(look: str) -> float:
         return of_children() - before
 
 
+def opening(buffers: int) -> float:
+    """Return the milliseconds until a page with live buffers is complete, in a new browser."""
+    return run_worker(WORKERS / "page.py", {"buffers": buffers}, Subject("page", "memrt"))["ms"]
+
+
 def measure(options: Options, progress: Progress) -> list[Group]:
-    took, asked, seen = groups()
+    took, asked, seen, opened = groups()
     for name in TASKS:
         progress(f"{TOOK}: {name}")
         for level in in_turn(LEVELS, options.rounds_of(complete=9, quick=3)):
@@ -124,4 +136,7 @@ def measure(options: Options, progress: Progress) -> list[Group]:
     progress(SEEN)
     for look in in_turn(LOOKS, options.rounds_of(complete=7, quick=1)):
         seen.case("sky.py").add(look, looked_at(look))
-    return [took, asked, seen]
+    for name in in_turn(PAGES, options.rounds_of(complete=5, quick=1)):
+        progress(f"{OPENED}: {name}")
+        opened.case(name).add("memrt", opening(PAGES[name]))
+    return [took, asked, seen, opened]
