@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
@@ -23,7 +24,7 @@ int memrt__plain_try_acquire(memrt_meminfo_t *mi)
 
 size_t memrt__plain_size(const memrt_meminfo_t *mi)
 {
-    return mi->size;
+    return memrt__load_relaxed(&mi->size); /* another holder may grow the data at its address */
 }
 
 void *memrt__plain_dtor_info(const memrt_meminfo_t *mi)

@@ -104,6 +104,12 @@ static inline void memrt__block_set_data(memrt_meminfo_t *mi, void *data, size_t
     memrt__store_relaxed(&mi->size, size);
 }
 
+/// Set the size of data that keeps its address: other holders may read the data pointer meanwhile.
+static inline void memrt__block_set_size(memrt_meminfo_t *mi, size_t size)
+{
+    memrt__store_relaxed(&mi->size, size);
+}
+
 /// Set the count of an unpublished or claimed block to 1. The release store pairs with the acquire
 /// in memrt__meminfo_try_acquire().
 static inline memrt_meminfo_t *memrt__block_publish(memrt_meminfo_t *mi)

@@ -99,7 +99,7 @@ static bool resize_in_place(memrt_meminfo_t *mi, const memrt__block_layout_t *ol
         return false;
     }
     memrt__block_before_t before = {mi, mi->data, mi->size};
-    memrt__block_set_data(mi, mi->data, size);
+    memrt__block_set_size(mi, size);
     memrt__block_emit_resize(mi, &before);
     return true;
 }

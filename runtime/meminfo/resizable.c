@@ -156,7 +156,7 @@ memrt_status_t memrt__resizable_try_expand(memrt_meminfo_t *mi, size_t size)
     }
     memrt_status_t status = memrt__block_api_try_expand(mi->data, size);
     if (status == MEMRT_OK) {
-        set_data(mi, memrt__block_of(mi->data));
+        memrt__block_set_size(mi, memrt__block_of(mi->data)->size);
     }
     return status;
 }

@@ -473,6 +473,7 @@ static void grow_or_read(size_t index, void *context)
         api->acquire(growth->mi);
         const size_t *data = api->get_data(growth->mi);
         items = memrt__load_acquire(&growth->items);
+        REQUIRE(api->size(growth->mi) >= items * sizeof(size_t));
         REQUIRE(items == 0 || (data[0] == 1 && data[items - 1] == items));
         REQUIRE(api->live(&rows, &count) == MEMRT_OK);
         api->live_free(rows);

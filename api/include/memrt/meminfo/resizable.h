@@ -50,7 +50,8 @@ typedef void *(*memrt_resizable_alloc_fn)(memrt_meminfo_t *mi, size_t size);
 typedef void *(*memrt_resizable_realloc_fn)(memrt_meminfo_t *mi, size_t size);
 
 /// Grow the data at its address, as block_try_expand grows a block. Holders of other references to
-/// `mi` keep a valid data pointer, unlike after resizable_realloc.
+/// `mi` keep a valid data pointer, unlike after resizable_realloc, and may read the pointer and the
+/// size during the call.
 /// Failure: MEMRT_EBUSY: another holder has the data block; MEMRT_ENOMEM: no data, no room after
 ///          the data, or a limit is reached. Nothing changed.
 typedef memrt_status_t (*memrt_resizable_try_expand_fn)(memrt_meminfo_t *mi, size_t size);
