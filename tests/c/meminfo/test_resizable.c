@@ -293,7 +293,7 @@ static memrt_meminfo_t *create_reserved(size_t size, size_t reserve,
     return mi;
 }
 
-TEST(reserved_data_grows_and_shrinks_at_its_address)
+TEST(reserved_data_grows_and_shrinks_in_place)
 {
     static const size_t steps[] = {0, 1, 5000, 64 * MIB, 3, 20 * MIB, 64 * MIB};
     size_t reserve = 64 * MIB, mapped = kernel_calls(KERNEL_MAP);
@@ -323,7 +323,7 @@ TEST(reserved_data_grows_and_shrinks_at_its_address)
     api->release(mi);
 }
 
-TEST(reserved_data_counts_its_size_and_obeys_the_limit)
+TEST(reserved_data_counts_bytes_and_obeys_the_limit)
 {
     memrt_policy_options_t settings = {.struct_size = sizeof(settings), .name = "growing"};
     memrt_new_options_t options = {.struct_size = sizeof(options)};
@@ -439,10 +439,10 @@ TEST(reserved_data_is_known_to_tracking_and_locate)
     api->release(mi);
 }
 
-/// Data that one thread grows by steps while other threads read its items.
+/// Data for a growth by steps in a thread, beside reads in other threads.
 typedef struct growth {
     memrt_meminfo_t *mi;
-    size_t items; ///< atomic: items that the readers may read
+    size_t items; ///< atomic: items for the readers
 } growth_t;
 
 enum { STEPS = 200, STEP_ITEMS = 3000 };
@@ -481,7 +481,7 @@ static void grow_or_read(size_t index, void *context)
     }
 }
 
-TEST(threads_read_reserved_data_while_one_thread_grows_it)
+TEST(threads_read_reserved_data_during_growth)
 {
     int was = api->tracking(1);
     growth_t growth = {.mi = create_reserved(0, 64 * MIB, NULL)};
