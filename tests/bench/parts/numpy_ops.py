@@ -14,8 +14,8 @@ from counts.instructions import counted_by_name
 from options import Options
 from places import WORKERS
 from result import Group
-from rounds import Progress, Server, in_turn, servers
-from subjects import DEFAULT, Subject, environments
+from rounds import Progress, Server, in_turn, run_worker, servers
+from subjects import DEFAULT, MEMRT, Subject, environments
 
 KIB, MIB = 1 << 10, 1 << 20
 HUGE = 64 * MIB  # bytes; larger or equal arrays get at most two rounds per process
@@ -26,6 +26,15 @@ OPERATIONS = "Twenty operations"
 ZEROS = "np.zeros"
 FIRST_FILL = "First fill of a fresh array"
 CREATION = "Small arrays"
+GROWTH = "Results of unknown number"
+ABOUT_GROWTH = (
+    "Collect doubles by additions of one number or of an array, until an array over all doubles. "
+    "`memrt` is a `memrt.types.Buffer`, whose earlier views stay valid. Processor time."
+)
+GROWTHS = {
+    "20,000, one at a time": (20_000, 1),
+    "1,000,000, arrays of 1,000": (1_000_000, 1000),
+}  # doubles in all, and of one addition
 IN_INSTRUCTIONS = {
     "creation": f"{CREATION}, in instructions",
     "operations": f"{OPERATIONS}, in instructions",
@@ -168,11 +177,24 @@ def count_instructions() -> list[Group]:
     return list(groups.values())
 
 
+def measure_growth(options: Options) -> Group:
+    group = Group(GROWTH, ABOUT_GROWTH, "ns", "list")
+    for _ in range(options.rounds_of(complete=7, quick=1)):
+        job = {"cases": GROWTHS, "turns": 3}
+        found = run_worker(WORKERS / "growing.py", job, Subject(MEMRT, "memrt"))
+        for case, ways in found.items():
+            for way, took in ways.items():
+                group.case(case).add(way, took)
+    return group
+
+
 def measure(options: Options, progress: Progress) -> list[Group]:
     found = []
     for topic in TOPICS:
         progress(topic.title)
         found.append(measure_topic(topic, options))
+    progress(GROWTH)
+    found.append(measure_growth(options))
     if options.instructions:
         progress("instructions")
         found.extend(count_instructions())
