@@ -193,6 +193,22 @@ typedef struct location_search {
     bool done;
 } location_search_t;
 
+/// Fill in policy and scope from the index of an account. The buffer may be freed meanwhile, and
+/// the policy with it: no field is read as the memory of a live policy.
+static void fill_account(uint32_t index, memrt_location_t *found)
+{
+    memrt_policy_t *base = NULL;
+    memrt_scope_t *scope = NULL;
+    const memrt_policy_t *policy = index < MEMRT__ACCOUNTS ? memrt__policies[index] : NULL;
+    if (policy != NULL && memrt__os_read(&policy->base, &base, sizeof(base)) &&
+        memrt__os_read(&policy->scope, &scope, sizeof(scope))) {
+        (void)memrt__os_read(&base->index, &found->policy, sizeof(found->policy));
+        if (scope != NULL) {
+            (void)memrt__os_read(&scope->id, &found->scope, sizeof(found->scope));
+        }
+    }
+}
+
 /// Return whether `size` bytes from `data` on contain the address. A buffer of 0 bytes contains its
 /// first byte.
 static bool contains(uintptr_t data, size_t size, uintptr_t address)
@@ -217,6 +233,7 @@ static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t 
     }
     search->found =
         (memrt_location_t){.data = data, .size = mi.size, .meminfo = data - MEMRT_HEADER_SIZE};
+    fill_account(mi.policy, &search->found);
     return true;
 }
 
@@ -231,6 +248,7 @@ static bool locate_tiny(const memrt__heap_room_t *room, location_search_t *searc
     }
     search->found =
         (memrt_location_t){.data = data, .size = memrt__tiny_size(&tiny), .meminfo = tiny.meminfo};
+    fill_account(memrt__tiny_account(&tiny), &search->found);
     return true;
 }
 
@@ -270,6 +288,7 @@ static void locate_entry(const memrt__live_entry_t *entry, void *context)
         contains(data, size, search->address)) {
         search->found =
             (memrt_location_t){.data = data, .size = size, .meminfo = entry->key, .id = entry->id};
+        fill_account(mi->policy, &search->found);
         search->done = true;
     }
 }
@@ -282,7 +301,7 @@ static void read_id(const memrt__live_entry_t *entry, void *id)
 memrt_status_t memrt__lookup_locate(const void *address, memrt_location_t *out)
 {
     location_search_t search = {.address = (uintptr_t)address};
-    if (out->struct_size < sizeof(*out)) {
+    if (out->struct_size < offsetof(memrt_location_t, scope)) {
         return MEMRT_EINVAL;
     }
     if (locate_in_heap(&search)) {
@@ -297,6 +316,6 @@ memrt_status_t memrt__lookup_locate(const void *address, memrt_location_t *out)
         return MEMRT_ENOENT;
     }
     search.found.struct_size = out->struct_size;
-    *out = search.found;
+    memcpy(out, &search.found, memrt__size_min(out->struct_size, sizeof(search.found)));
     return MEMRT_OK;
 }

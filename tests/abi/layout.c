@@ -131,11 +131,13 @@ AT(memrt_failure_plan_t, this_thread_only, 24);
 SIZE(memrt_weak_t, 16);
 AT(memrt_weak_t, id, 8);
 
-SIZE(memrt_location_t, 40);
+SIZE(memrt_location_t, 48);
 AT(memrt_location_t, data, 8);
 AT(memrt_location_t, size, 16);
 AT(memrt_location_t, meminfo, 24);
 AT(memrt_location_t, id, 32);
+AT(memrt_location_t, scope, 40);
+AT(memrt_location_t, policy, 44);
 
 SIZE(memrt_option_t, 48);
 AT(memrt_option_t, value, 8);

@@ -389,6 +389,8 @@ cdef extern from "memrt/import.h":
         size_t size
         uintptr_t meminfo
         uint64_t id
+        uint32_t scope
+        uint32_t policy
 
     ctypedef memrt_status_t (*memrt_locate_fn)(const void *address,
         memrt_location_t *out) noexcept nogil

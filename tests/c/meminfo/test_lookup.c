@@ -497,6 +497,45 @@ TEST(meminfos_of_all_kinds_are_located)
     api->tracking(was);
 }
 
+static void expect_account(const void *data, uint32_t policy, uint32_t scope)
+{
+    memrt_location_t found = {.struct_size = sizeof(found)};
+    ck_assert_int_eq(api->locate(data, &found), MEMRT_OK);
+    ck_assert_uint_eq(found.policy, policy);
+    ck_assert_uint_eq(found.scope, scope);
+}
+
+TEST(located_buffers_have_policy_and_scope)
+{
+    static const size_t sizes[] = {10, 100, 3000000};
+    static char foreign[100];
+    memrt_policy_t *policy;
+    memrt_scope_t *scope;
+    memrt_meminfo_t *adopted;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    ck_assert_int_eq(api->scope_open(NULL, "located", &scope), MEMRT_OK);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && has_heap(); i++) {
+        char *outside = api->block_alloc(policy, sizes[i]);
+        ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+        char *inside = api->block_alloc(NULL, sizes[i]);
+        ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+        expect_account(outside + sizes[i] / 2, api->policy_index(policy), 0);
+        expect_account(inside + sizes[i] / 2, 0, api->scope_id(scope));
+        api->block_free(policy, outside, sizes[i]);
+        api->block_free(NULL, inside, sizes[i]);
+    }
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .policy = policy, .name = "located"};
+    ck_assert_int_eq(api->meminfo_adopt(foreign, 100, &options, &adopted), MEMRT_OK);
+    expect_account(foreign + 50, api->policy_index(policy), 0);
+    memrt_location_t brief = {.struct_size = 40, .policy = 77};
+    ck_assert_int_eq(api->locate(foreign, &brief), MEMRT_OK);
+    ck_assert_uint_eq(brief.policy, 77);
+    api->release(adopted);
+    api->scope_release(scope);
+    api->policy_release(policy);
+}
+
 TEST(other_addresses_are_not_located)
 {
     static char foreign[100];
