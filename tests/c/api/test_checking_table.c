@@ -631,6 +631,8 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(meminfo_adopt, HELD, (void)!checked->meminfo_adopt(NULL, 0, NEW_OPTIONS, &made_mi))       \
     SLOT(allocate_from, HELD, checked->allocate_from(1, owner))                                    \
     SLOT(resizable_new, HELD, (void)!checked->resizable_new(1, NEW_OPTIONS, &made_mi))             \
+    SLOT(resizable_new_reserved, HELD,                                                             \
+         (void)!checked->resizable_new_reserved(1, 1, NEW_OPTIONS, &made_mi))                      \
     SLOT(block_alloc, HELD, checked->block_alloc(owner, 1))                                        \
     SLOT(block_calloc, HELD, checked->block_calloc(owner, 1, 1))                                   \
     SLOT(block_realloc, HELD, checked->block_realloc(owner, NULL, 1))                              \
