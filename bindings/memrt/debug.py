@@ -1,6 +1,6 @@
 """Find the code behind allocations, and the objects behind live memory.
 
-Live buffers: tracking, live, sites.
+Live buffers: tracking, live, sites, find.
 Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Dumps of live buffers: dump, dump_on_refusal, dump_on_signal.
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from memrt._trace.reader import Trace
     from memrt._trace.recorder import mark, trace
     from memrt._trace.trace_file import TraceError
+    from memrt._tracking.find import find
     from memrt._tracking.hooks import hook
     from memrt._tracking.live import live, sites, tracking
 else:
@@ -76,6 +77,7 @@ else:
             "memrt._trace.reader": "Trace",
             "memrt._trace.recorder": "mark trace",
             "memrt._trace.trace_file": "TraceError",
+            "memrt._tracking.find": "find",
             "memrt._tracking.hooks": "hook",
             "memrt._tracking.live": "live sites tracking",
         },
@@ -99,6 +101,7 @@ __all__ = [
     "dump_on_signal",
     "enabled",
     "exact_peak",
+    "find",
     "growth",
     "hook",
     "latency",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from memrt._trace.reader import Mark, TracePolicy
     from memrt._trace.recorder import TraceStats
     from memrt._trace.usage import TraceUsage
+    from memrt._tracking.find import Location
     from memrt._tracking.hooks import BlockEvent
     from memrt._tracking.live import LiveBuffer, SiteUsage
     from memrt._tracking.sites import Frame, Place, Site
@@ -66,6 +67,7 @@ else:
             "memrt._trace.reader": "Mark TracePolicy",
             "memrt._trace.recorder": "TraceStats",
             "memrt._trace.usage": "TraceUsage",
+            "memrt._tracking.find": "Location",
             "memrt._tracking.hooks": "BlockEvent",
             "memrt._tracking.live": "LiveBuffer SiteUsage",
             "memrt._tracking.sites": "Frame Place Site",
@@ -87,6 +89,7 @@ __all__ = [
     "LeakGroup",
     "Limit",
     "LiveBuffer",
+    "Location",
     "Mark",
     "MemoryPart",
     "MemoryStats",

@@ -1215,6 +1215,10 @@ CASES: dict[str, Case] = {
         lambda g: g.tracking.__exit__(), enter_tracking, leave_tracking
     ),
     "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
+    "memrt.debug.find": Case(lambda g: memrt.debug.find(g.mi.address + 8)),
+    "memrt.debug.find, of foreign memory": Case(lambda g: memrt.debug.find(g.address)),
+    "_memrt.locate": Case(lambda g: _memrt.locate(g.mi.address)),
+    "memrt.types.Location": Case(lambda g: memrt.types.Location(1, 2, 3, None, "", None)),
     "memrt.debug.live": Case(lambda g: memrt.debug.live(), enter_tracking, leave_tracking),
     "memrt.debug.trace": Case(lambda g: memrt.debug.trace(TRACE_FILE)),
     "memrt.debug.trace.__enter__": Case(lambda g: g.trace.__enter__(), new_trace, leave_trace),

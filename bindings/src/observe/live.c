@@ -321,11 +321,31 @@ static PyObject *get_last_serial(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(now.allocations);
 }
 
+static PyObject *locate(PyObject *module, PyObject *argument)
+{
+    uintptr_t address;
+    memrt_location_t found = {.struct_size = sizeof(found)};
+    (void)module;
+    if (!memrt__address_argument(argument, &address)) {
+        return NULL;
+    }
+    memrt_status_t status = memrt__api()->locate((const void *)address, &found);
+    if (status != MEMRT_OK) {
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue("(KnKNk)", (unsigned long long)found.data, (Py_ssize_t)found.size,
+                         (unsigned long long)found.id, read_policy_name(found.policy),
+                         (unsigned long)found.scope);
+}
+
 PyMethodDef memrt__live_methods[] = {
     {"live", list_live_buffers, METH_O,
      "live(find_scopes) -> list of tuples\n\n"
      "Return the tracked live buffers, each in the order of LiveBuffer. `find_scopes` is called\n"
      "if a buffer has a scope, and returns a dict of the paths of scopes by number."},
+    {"locate", locate, METH_O,
+     "locate(address) -> (address, nbytes, id, policy, scope) or None\n\n"
+     "Return the buffer around an address; id and scope are 0 if the buffer has none."},
     {"set_tracking", set_tracking, METH_O,
      "set_tracking(on) -> bool\n\nTurn tracking on or off. Return whether tracking was on."},
     {"tracking_enabled", is_tracking_enabled, METH_NOARGS,

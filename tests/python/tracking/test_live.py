@@ -5,6 +5,7 @@ import time
 
 import memrt
 import numpy as np
+import pytest
 from atonce import threads_repeat
 from memrt import _memrt
 
@@ -121,3 +122,39 @@ print(resident_after(40) - before)
 def test_lists_of_live_buffers_leave_resident_memory_flat(libc_malloc, run_python):
     grown = int(run_python(LISTS).stdout)
     assert grown < 2**22  # 40 lists of 2,000 rows in C take more than 10 MiB
+
+
+@pytest.mark.parametrize("nbytes", [1, 40, 1000, 100_000, 5_000_000])
+def test_find_leads_from_inner_addresses_to_the_buffer(nbytes):
+    policy = memrt.Policy(name="found")
+    with memrt.scope("outer"), memrt.scope("inner"):
+        array = memrt.empty(nbytes, "u1", policy=policy)
+    start = array.ctypes.data
+    for offset in (0, nbytes // 2, nbytes - 1):
+        found = memrt.debug.find(start + offset)
+        assert found == memrt.types.Location(
+            start, nbytes, offset, found.id, "found", "outer/inner"
+        )
+    outside = memrt.debug.find(start + nbytes)
+    assert outside is None or outside.address != start
+
+
+def test_find_shows_the_serial_number_of_the_live_list():
+    array = np.zeros(10)
+    mi = memrt.wrap(array.ctypes.data, 80, owner=array, name="foreign")
+    (row,) = listed(name="foreign")
+    found = memrt.debug.find(np.int64(mi.address + 79))
+    assert (found.id, found.offset, found.policy, found.scope) == (row.id, 79, "default", None)
+    del mi, row
+
+
+def test_find_refuses_other_arguments_and_foreign_memory():
+    array = np.zeros(10)
+    assert memrt.debug.find(array.ctypes.data) is None
+    assert memrt.debug.find(2**64 - 1) is None
+    with pytest.raises(TypeError, match="integer"):
+        memrt.debug.find("0x10")
+    with pytest.raises(ValueError, match="address must"):
+        memrt.debug.find(-1)
+    with pytest.raises(ValueError, match="address must fit the address space"):
+        memrt.debug.find(2**64)
