@@ -51,7 +51,8 @@ SLOT_AT(resizable_try_expand, 150);
 SLOT_AT(weak_acquire, 152);
 SLOT_AT(locate, 153);
 SLOT_AT(resizable_try_shrink, 155);
-_Static_assert(sizeof(memrt_api_t) == 156 * 8, "slots are only ever appended");
+SLOT_AT(set_write_frames, 156);
+_Static_assert(sizeof(memrt_api_t) == 157 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

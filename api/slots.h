@@ -7,6 +7,7 @@
 #include "runtime/alloc/adaptors/adaptor.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
+#include "runtime/alloc/guard/guard_report.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/cuda/buffer.h"
@@ -29,8 +30,8 @@
 #include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/os/latency.h"
-#include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/memory_limit.h"
+#include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/reclaim.h"
 #include "runtime/policy/reference_counts.h"
 #include "runtime/policy/scope.h"
@@ -202,7 +203,8 @@
     PLAIN(weak_acquire, memrt__weak_acquire)                                                       \
     PLAIN(locate, memrt__lookup_locate)                                                            \
     CHECKED(resizable_new_reserved, memrt__resizable_new_reserved)                                 \
-    CHECKED(resizable_try_shrink, memrt__resizable_try_shrink)
+    CHECKED(resizable_try_shrink, memrt__resizable_try_shrink)                                     \
+    PLAIN(set_write_frames, memrt__guard_record_set_write_frames)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -21,6 +21,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/pinned_cache.h"
+#include "runtime/event/guard_sampling.h"
 #include "runtime/event/hooks.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
@@ -195,6 +196,14 @@ static void start_limits(void)
     }
 }
 
+static void start_guards(void)
+{
+    if (!memrt__guard_sampling_start()) {
+        memrt__options_warn("MEMRT_GUARD_SAMPLE has no effect: MEMRT_CHECK is on, or the system "
+                            "refused memory or the signal handler");
+    }
+}
+
 static size_t allocator_is_due; /* relaxed; 1: the library of MEMRT_ALLOCATOR is to be loaded */
 
 /// Return NULL, or why the allocator of the option cannot serve the default policy.
@@ -247,6 +256,7 @@ static void start_runtime(void)
     memrt__scope_start();
     memrt__dtor_start();
     memrt__tracking_start();
+    start_guards();
     start_limits();
     /* Fails only without memory; then a child of a threaded process may find locks held. */
     memrt__lock_at_fork(repair_child);

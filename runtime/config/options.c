@@ -62,6 +62,9 @@ static const option_row_t rows[] = {
      "maximum of native frames per tracked allocation, 0 to 128; default 0"},
     {"MEMRT_TRACK_SAMPLE", &memrt__option_sample, NULL, &memrt__options.track_sample, false,
      "average bytes between listed allocations, for sampling; K, M, G; default 0: list all"},
+    {"MEMRT_GUARD_SAMPLE", &memrt__option_sample, NULL, &memrt__options.guard_sample, false,
+     "average bytes between buffers with guard pages, to find writes past the end; K, M, G; 1: all "
+     "buffers; for production 64M; default 0: none"},
     {"MEMRT_ALIGNMENT", &memrt__option_alignment, NULL, &memrt__options.alignment, false,
      "alignment in bytes for policies without an alignment, a power of two; default 64"},
     {"MEMRT_ALLOCATOR", &memrt__option_library, NULL, NULL, false,
@@ -331,6 +334,7 @@ static const limit_t limits_known[] = {
     {"MEMRT_CACHE_LIMIT", offsetof(memrt__limits_t, cache_limit)},
     {"MEMRT_DECAY", offsetof(memrt__limits_t, decay)},
     {"MEMRT_HUGEPAGES", offsetof(memrt__limits_t, huge_pages)},
+    {"MEMRT_GUARD_SAMPLE", offsetof(memrt__limits_t, guard_sample)},
 };
 #define LIMITS (sizeof(limits_known) / sizeof(limits_known[0]))
 
@@ -355,11 +359,12 @@ static bool read_limit(const memrt__option_type_t *type, const char *text, size_
 }
 
 bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
-                        memrt__limits_t *out)
+                        const char *guard_sample, memrt__limits_t *out)
 {
     return read_limit(&memrt__option_huge, huge_pages, &out->huge_pages) &&
            read_limit(&memrt__option_bytes, cache_limit, &out->cache_limit) &&
-           read_limit(&memrt__option_decay, decay, &out->decay);
+           read_limit(&memrt__option_decay, decay, &out->decay) &&
+           read_limit(&memrt__option_sample, guard_sample, &out->guard_sample);
 }
 
 #if MEMRT_DEBUG

@@ -22,6 +22,7 @@ typedef struct memrt__options {
     size_t track_frames; ///< interpreter frames recorded for each tracked allocation
     size_t track_native; ///< native frames recorded for each tracked allocation
     size_t track_sample; ///< mean distance in bytes of sampled allocations; 0: track all
+    size_t guard_sample; ///< mean distance in bytes of blocks with guard pages; 0: none
     size_t alignment;    ///< alignment in bytes for policies that name none
     size_t huge_pages;   ///< atomic; a memrt__huge_t
     size_t cache_limit;  ///< atomic; most bytes of freed large blocks to keep
@@ -39,10 +40,11 @@ typedef struct memrt__options {
 
 /// Options that a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.
 typedef struct memrt__limits {
-    size_t huge_pages, cache_limit, decay;
+    size_t huge_pages, cache_limit, decay; ///< of the cache of large blocks
+    size_t guard_sample;
 } memrt__limits_t;
 
-#define MEMRT__INHERIT_ALL {MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT}
+#define MEMRT__INHERIT_ALL {MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT}
 
 /// Option values in force. Holds the defaults before memrt__options_read().
 extern memrt__options_t memrt__options;
@@ -65,7 +67,7 @@ bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option
 /// Read each text that is not NULL as a value of the option. Returns false if a text is not a valid
 /// value.
 bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
-                        memrt__limits_t *out) MEMRT_MUST_CHECK;
+                        const char *guard_sample, memrt__limits_t *out) MEMRT_MUST_CHECK;
 
 /// See memrt_api_t.option_check and memrt_api_t.option_set. memrt__options_set() stores the value,
 /// and leaves out all further effects of memrt_api_t.option_set.

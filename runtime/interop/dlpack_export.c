@@ -6,6 +6,7 @@
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/cuda/buffer.h"
+#include "runtime/event/guard_sampling.h"
 #include "runtime/interop/dlpack_device.h"
 #include "runtime/interop/dlpack_view.h"
 #include "runtime/interop/refusal.h"
@@ -168,6 +169,8 @@ static memrt_meminfo_t *create_exported_meminfo(size_t size, const memrt_new_opt
 {
     memrt_meminfo_t *mi;
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
+    event.guarded =
+        memrt__guard_is_on() && memrt__guard_pick(memrt__home_policy(options->policy), size);
     if (memrt__meminfo_prepare(size, options, event, &mi) != MEMRT_OK) {
         return NULL;
     }

@@ -2,6 +2,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/event/block_observers.h"
+#include "runtime/event/guard_sampling.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/meminfo/tiny.h"
@@ -15,14 +16,16 @@ static unsigned choose_flags(const memrt__block_request_t *request,
 {
     bool data = memrt__has_data(request->kind);
     bool fast = request->policy->fast && request->external == NULL && request->reserve == 0 &&
-                layout->align == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
+                !layout->guarded && layout->align == MEMRT_HEADER_SIZE &&
+                (!data || memrt__is_fast_size(request->size));
     MEMRT__ASSERT(!fast || layout->lead == MEMRT_HEADER_SIZE);
     unsigned data_block = (request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0) |
                           (request->reserve != 0 ? MEMRT__FLAG_RESERVED : 0);
+    unsigned guarded = layout->guarded ? MEMRT__FLAG_GUARDED : 0;
     if (fast) {
         return memrt__fast_flags(request->kind) | (data ? 0 : MEMRT__FLAG_BARE) | data_block;
     }
-    return request->kind == MEMRT_KIND_BLOCK ? data_block : MEMRT__FLAG_MEMINFO;
+    return guarded | (request->kind == MEMRT_KIND_BLOCK ? data_block : MEMRT__FLAG_MEMINFO);
 }
 
 void memrt__block_set_bin(memrt_meminfo_t *mi)
@@ -59,7 +62,8 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
     memrt__thread_t *self = memrt__thread_or_null();
     if (self == NULL || !request->policy->fast || !memrt__has_data(request->kind) ||
         !memrt__is_fast_size(request->size) || request->alignment != 0 || request->zeroed ||
-        request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
+        request->external != NULL || request->event.guarded ||
+        memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
     memrt_meminfo_t *mi = memrt__bin_pop(self, memrt__class_of_data(request->size));
@@ -282,6 +286,7 @@ typedef struct freed_block {
 static void count_free(const freed_block_t *freed_block)
 {
     memrt__tally_t tally = memrt__tally(freed_block->account);
+    memrt__guard_note_free(&tally);
     memrt__tally_out(&tally, &tally.shard->promoted_out, freed_block->promoted);
     memrt__tally_out(&tally, &tally.shard->extra_out, freed_block->extra);
     if (memrt__has_data(freed_block->kind)) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/event/guard_sampling.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/meminfo/tiny.h"
 
@@ -39,7 +40,8 @@ static void *alloc_from_cache(memrt_policy_t *policy, size_t size)
 static void *alloc_from_policy(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event,
                                bool once)
 {
-    void *data = event.weight != 0 ? NULL : alloc_from_cache(policy, size);
+    event.guarded = memrt__guard_is_due(policy, size);
+    void *data = event.weight != 0 || event.guarded ? NULL : alloc_from_cache(policy, size);
     if (MEMRT__LIKELY(data != NULL)) {
         return data;
     }
@@ -73,8 +75,8 @@ void *memrt__block_alloc_from(memrt_policy_t *policy, size_t size)
 
 void *memrt__block_alloc_moved(memrt_policy_t *policy, size_t size)
 {
-    return alloc_from_policy(policy, size, (memrt__alloc_event_t){0, memrt__tracking_traced_site()},
-                             true);
+    return alloc_from_policy(policy, size,
+                             (memrt__alloc_event_t){.site = memrt__tracking_traced_site()}, true);
 }
 
 void *memrt__block_alloc(void *policy, size_t size)
@@ -99,7 +101,8 @@ MEMRT__APART static void *alloc_zeroed_slow(memrt_policy_t *policy, size_t count
         return NULL;
     }
     request.event = memrt__tracking_alloc(request.size);
-    if (request.size <= MEMRT__FAST_ZERO && request.event.weight == 0) {
+    request.event.guarded = memrt__guard_is_due(request.policy, request.size);
+    if (request.size <= MEMRT__FAST_ZERO && request.event.weight == 0 && !request.event.guarded) {
         void *data = alloc_from_cache(request.policy, request.size);
         if (data != NULL) {
             return memset(data, 0, request.size);

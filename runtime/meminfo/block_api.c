@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/event/guard_sampling.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/meminfo/block_alloc.h"
 #include "runtime/meminfo/block_resize.h"
@@ -25,6 +26,7 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size, bool once)
     bool is_data_block = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_DATA_BLOCK) != 0;
     memrt__alloc_event_t event =
         is_data_block ? memrt__tracking_data_block() : memrt__tracking_alloc(size);
+    event.guarded = memrt__guard_is_due(memrt__policy_of(mi), size);
     uint32_t site = is_data_block ? memrt__tracking_traced_site() : event.site;
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,

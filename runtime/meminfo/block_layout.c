@@ -21,6 +21,7 @@ bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignmen
     MEMRT__ASSERT(memrt__is_power_of_two(alignment));
     bool offset = alignment == MEMRT__ALIGN_OFFSET;
     out->align = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    out->guarded = false;
     if (!memrt__has_data(kind)) {
         out->lead = out->bytes = MEMRT_HEADER_SIZE;
         return true;

@@ -25,7 +25,13 @@
     (1u << 16)                          ///< data of a resizable MemInfo, which reports list instead
 #define MEMRT__FLAG_BARE (1u << 19)     ///< block of the heap with a header alone
 #define MEMRT__FLAG_RESERVED (1u << 20) ///< data with reserved addresses: never moves
+#define MEMRT__FLAG_GUARDED (1u << 21)  ///< block between guard pages
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
+
+_Static_assert(((MEMRT__FLAG_GUARDED | MEMRT__FLAG_RESERVED | MEMRT__FLAG_BARE) &
+                (MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_DEVICE | MEMRT__FLAG_FAST |
+                 MEMRT__FLAG_KNOWN | 0xFFu)) == 0,
+               "the flags of three headers do not share bits");
 
 /// Minimum of bytes before the offset in a block with MEMRT__ALIGN_OFFSET. The header must not
 /// overlay the first words of the block, where an unused block has the link of the free list.
@@ -36,6 +42,7 @@ typedef struct memrt__block_layout {
     size_t lead;  ///< bytes from the start of the block to the data
     size_t align; ///< alignment of the start, and of the data, except with MEMRT__ALIGN_OFFSET
     size_t bytes; ///< size of the whole block
+    bool guarded; ///< set by memrt__block_memory_alloc(): the block is between guard pages
 } memrt__block_layout_t;
 
 /// Compute the layout of a block. False: the block would have more than PTRDIFF_MAX bytes.

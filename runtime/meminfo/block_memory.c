@@ -4,6 +4,8 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
+#include "runtime/alloc/guard/guard_pages.h"
+#include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/reserved.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
@@ -54,6 +56,36 @@ static char *alloc_reserved(const memrt__block_request_t *request,
     return start;
 }
 
+/// Return whether a block may lie between guard pages: memory of another allocator may be of a
+/// special kind.
+static bool may_guard(const memrt_allocator_t *allocator)
+{
+    return allocator->alloc == memrt__default_allocator()->alloc;
+}
+
+/// Allocate a block between guard pages. NULL: the block is not due, or gets no guard pages.
+static char *alloc_guarded(const memrt__block_request_t *request, memrt__block_layout_t *layout)
+{
+    const memrt_allocator_t *allocator = &request->policy->allocator;
+    if (!request->event.guarded || !may_guard(allocator)) {
+        return NULL;
+    }
+    char *start = memrt__guard_pages_alloc(layout->bytes, layout->lead, layout->align);
+    layout->guarded = start != NULL;
+    if (start != NULL && memrt__is_heap(allocator)) {
+        memrt__fetch_add_relaxed(&external_bytes, layout->bytes);
+    }
+    return start;
+}
+
+static void free_guarded(const memrt_meminfo_t *mi, char *start, size_t bytes)
+{
+    if (memrt__is_heap(&memrt__policy_of(mi)->allocator)) {
+        memrt__fetch_add_relaxed(&external_bytes, (size_t)0 - bytes);
+    }
+    memrt__guard_pages_free(start);
+}
+
 char *memrt__block_memory_alloc(const memrt__block_request_t *request,
                                 memrt__block_layout_t *layout)
 {
@@ -71,6 +103,10 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
         size_t padding = layout->lead - MEMRT_HEADER_SIZE;
         return memrt__guard_alloc(allocator, padding, layout->bytes, layout->align,
                                   request->zeroed);
+    }
+    char *guarded = alloc_guarded(request, layout);
+    if (MEMRT__UNLIKELY(guarded != NULL)) {
+        return guarded;
     }
     return memrt__allocator_alloc(allocator, layout->bytes, layout->align, request->zeroed);
 }
@@ -93,7 +129,8 @@ bool memrt__block_memory_resize_reserved(memrt_meminfo_t *mi, const memrt__block
 
 size_t memrt__block_memory_usable(const memrt_meminfo_t *mi, const memrt__block_layout_t *layout)
 {
-    if (mi->external_allocator != NULL) {
+    bool guarded = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_GUARDED) != 0;
+    if (mi->external_allocator != NULL || guarded) {
         return mi->size;
     }
     memrt_allocator_t reserved = memrt__reserved_allocator(0);
@@ -108,7 +145,9 @@ void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align)
 {
     char *start = memrt__block_start(mi);
     MEMRT__ASSERT(mi->lead >= MEMRT_HEADER_SIZE && memrt__policy_of(mi) != NULL);
-    if (mi->external_allocator != NULL) {
+    if (MEMRT__UNLIKELY((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_GUARDED) != 0)) {
+        free_guarded(mi, start, bytes);
+    } else if (mi->external_allocator != NULL) {
         memrt__fetch_add_relaxed(&external_bytes, (size_t)0 - bytes);
         mi->external_allocator->free(start, mi->external_allocator->opaque_data);
     } else if (memrt__block_is_reserved(mi)) {

@@ -30,7 +30,8 @@ typedef struct memrt__block_request {
 } memrt__block_request_t;
 
 /// Allocate the memory of a block; returns the start of the block. An external allocator guarantees
-/// no alignment, so `layout` then gets the lead and size of the result.
+/// no alignment, so `layout` then gets the lead and size of the result. A block that is due for
+/// guard pages and gets none is an ordinary block.
 ///
 /// Failure: returns NULL when out of memory.
 char *memrt__block_memory_alloc(const memrt__block_request_t *request,
@@ -47,7 +48,8 @@ bool memrt__block_memory_resize_reserved(memrt_meminfo_t *mi, const memrt__block
 /// Return the bytes to which a block of the layout grows without further memory.
 size_t memrt__block_memory_usable(const memrt_meminfo_t *mi, const memrt__block_layout_t *layout);
 
-/// Return the bytes of all blocks that no allocator of a policy allocated.
+/// Return the bytes of all blocks that no allocator of a policy allocated, but blocks between guard
+/// pages only of policies that allocate from the heap.
 size_t memrt__block_memory_external(void);
 
 #endif

@@ -30,12 +30,18 @@ static bool is_known_by_address(const memrt_meminfo_t *mi)
     return (flags & (MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED)) != 0;
 }
 
+static bool is_guarded(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_GUARDED) != 0;
+}
+
 /// Resize by copying header and data to a new block. Observers know the new block before the old
 /// memory is freed. NULL: out of memory.
 static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
                                        memrt__block_layout_t *layout)
 {
-    memrt__block_request_t request = {.policy = memrt__policy_of(mi), .size = size};
+    memrt__block_request_t request = {
+        .policy = memrt__policy_of(mi), .size = size, .event.guarded = is_guarded(mi)};
     char *start = memrt__block_memory_alloc(&request, layout);
     if (start == NULL) {
         return NULL;
@@ -43,9 +49,10 @@ static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
     memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
     moved->lead = (uint32_t)layout->lead;
+    moved->flags &= layout->guarded ? UINT32_MAX : ~MEMRT__FLAG_GUARDED;
     memrt__block_set_data(moved, start + layout->lead, size);
     if (!memrt__block_admit_moved(moved)) {
-        memrt__allocator_free(&request.policy->allocator, start, layout->bytes, layout->align);
+        memrt__block_memory_free(moved, layout->bytes, layout->align);
         return NULL;
     }
     memrt__block_before_t before = {mi, mi->data, mi->size};
@@ -214,7 +221,8 @@ static bool is_mostly_padding(const memrt__block_layout_t *layout, size_t size)
 static memrt_meminfo_t *expand_or_relocate(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
                                            memrt__block_layout_t *layout, size_t size)
 {
-    bool may_expand = size > mi->size && !memrt__is_guard(&memrt__policy_of(mi)->allocator);
+    bool may_expand =
+        size > mi->size && !is_guarded(mi) && !memrt__is_guard(&memrt__policy_of(mi)->allocator);
     return may_expand && resize_in_place(mi, old, layout, size) ? mi
                                                                 : relocate_block(mi, size, layout);
 }
@@ -232,7 +240,7 @@ static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_la
     if (memrt__block_is_reserved(mi)) {
         return resize_in_place(mi, old, &layout, size) ? mi : NULL;
     }
-    return is_known_by_address(mi) || is_mostly_padding(old, mi->size)
+    return is_known_by_address(mi) || is_guarded(mi) || is_mostly_padding(old, mi->size)
                ? expand_or_relocate(mi, old, &layout, size)
                : realloc_block(mi, old, &layout, size);
 }
@@ -280,6 +288,9 @@ memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size)
     size_t old_size = mi->size, old_extra = memrt__block_extra_bytes(mi, old.bytes);
     if (size <= old_size) {
         return MEMRT_OK;
+    }
+    if (is_guarded(mi)) {
+        return MEMRT_ENOMEM;
     }
     memrt__stats_await_pause();
     if (!memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/guard/guard_pages.h"
 #include "runtime/alloc/heap/block_search.h"
 #include "runtime/alloc/reserved.h"
 #include "runtime/base/size.h"
@@ -278,6 +279,12 @@ static bool locate_in_heap(location_search_t *search)
                                            : locate_block(room.start, search);
 }
 
+static bool locate_guarded(location_search_t *search)
+{
+    uintptr_t start;
+    return memrt__guard_pages_search(search->address, &start) && locate_block(start, search);
+}
+
 static void locate_entry(const memrt__live_entry_t *entry, void *context)
 {
     location_search_t *search = context;
@@ -304,7 +311,7 @@ memrt_status_t memrt__lookup_locate(const void *address, memrt_location_t *out)
     if (out->struct_size < offsetof(memrt_location_t, scope)) {
         return MEMRT_EINVAL;
     }
-    if (locate_in_heap(&search)) {
+    if (locate_in_heap(&search) || locate_guarded(&search)) {
         if (search.found.meminfo != 0) {
             memrt__live_visit(search.found.meminfo, read_id, &search.found.id);
         }

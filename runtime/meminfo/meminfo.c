@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/event/guard_sampling.h"
 #include "runtime/event/live_observer.h"
 #include "runtime/event/user_observer.h"
 #include "runtime/observe/live_set.h"
@@ -94,8 +95,10 @@ MEMRT__APART static memrt_meminfo_t *allocate_slow(size_t nbytes, memrt_policy_t
 {
     memrt_policy_t *policy = memrt__home_policy(named);
     memrt__alloc_event_t event = memrt__tracking_alloc(nbytes);
-    memrt_meminfo_t *mi =
-        event.weight != 0 ? NULL : memrt__block_new_cached(policy, nbytes, MEMRT_KIND_INLINE);
+    event.guarded = memrt__guard_is_due(policy, nbytes);
+    memrt_meminfo_t *mi = event.weight != 0 || event.guarded
+                              ? NULL
+                              : memrt__block_new_cached(policy, nbytes, MEMRT_KIND_INLINE);
     return MEMRT__LIKELY(mi != NULL) ? mi : allocate_block(policy, nbytes, NULL, event);
 }
 
@@ -196,7 +199,9 @@ MEMRT__APART static memrt_status_t new_slow(size_t size, const memrt_new_options
         return status;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *mi = event.weight != 0 ? NULL : allocate_cached(size, all);
+    event.guarded =
+        memrt__guard_is_on() && memrt__guard_pick(memrt__home_policy(all->policy), size);
+    memrt_meminfo_t *mi = event.weight != 0 || event.guarded ? NULL : allocate_cached(size, all);
     if (mi != NULL) {
         *out = mi;
         return MEMRT_OK;

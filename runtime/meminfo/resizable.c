@@ -1,5 +1,6 @@
 #include "runtime/meminfo/resizable.h"
 
+#include "runtime/event/guard_sampling.h"
 #include "runtime/meminfo/block_api.h"
 #include "runtime/meminfo/block_resize.h"
 #include "runtime/observe/tracking.h"
@@ -7,8 +8,10 @@
 /// Allocate an unpublished data block for `mi`, with `reserve` bytes of addresses or none. The
 /// header keeps the requested alignment, which applies to every data block. NULL: out of memory.
 static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size, size_t reserve,
-                                         bool zeroed)
+                                         bool zeroed, bool guarded)
 {
+    memrt__alloc_event_t event = memrt__tracking_data_block();
+    event.guarded = guarded;
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
                                       .alignment = (size_t)1 << mi->align_log2,
@@ -16,7 +19,7 @@ static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size,
                                       .zeroed = zeroed,
                                       .is_data_block = true,
                                       .reserve = reserve,
-                                      .event = memrt__tracking_data_block()};
+                                      .event = event};
     return memrt__block_new(&request);
 }
 
@@ -56,6 +59,8 @@ static memrt_status_t create_slow(size_t size, size_t reserve, const memrt_new_o
                                   memrt__alloc_event_t event, memrt_meminfo_t **out)
 {
     memrt_status_t status;
+    bool guarded = event.guarded;
+    event.guarded = false; /* guard pages are for the data, not for the header */
     memrt__block_request_t request = {.policy = memrt__home_policy(all->policy),
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_RESIZABLE,
@@ -65,7 +70,7 @@ static memrt_status_t create_slow(size_t size, size_t reserve, const memrt_new_o
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_meminfo_t *data = alloc_data_block(mi, size, reserve, all->zeroed != 0);
+    memrt_meminfo_t *data = alloc_data_block(mi, size, reserve, all->zeroed != 0, guarded);
     if (data == NULL) {
         status = MEMRT_ENOMEM;
         goto discard_header;
@@ -103,7 +108,9 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
         return status;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = event.weight != 0 ? NULL : create_fast(size, all);
+    event.guarded =
+        memrt__guard_is_on() && memrt__guard_pick(memrt__home_policy(all->policy), size);
+    memrt_meminfo_t *plain = event.weight != 0 || event.guarded ? NULL : create_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -127,7 +134,8 @@ memrt_status_t memrt__resizable_new_reserved(size_t size, size_t reserve,
 
 void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
 {
-    memrt_meminfo_t *data = alloc_data_block(mi, size, 0, false);
+    bool guarded = memrt__guard_is_due(memrt__policy_of(mi), size);
+    memrt_meminfo_t *data = alloc_data_block(mi, size, 0, false, guarded);
     if (data == NULL) {
         return NULL;
     }

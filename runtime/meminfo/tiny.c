@@ -1,5 +1,6 @@
 #include "runtime/meminfo/tiny.h"
 
+#include "runtime/event/guard_sampling.h"
 #include "runtime/policy/memory_limit.h"
 
 void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
@@ -30,6 +31,7 @@ void memrt__tiny_end(memrt__tiny_t *tiny)
     MEMRT__ASSERT(policy != NULL && size - 1 < MEMRT_TINY_MAX);
     memrt__tiny_cache(tiny);
     memrt__tally_t tally = memrt__tally(&policy->account);
+    memrt__guard_note_free(&tally);
     memrt__tally_shrink(&tally, size);
     memrt__tally_freed(&tally, MEMRT__KIND_TINY, size);
 }

@@ -182,6 +182,11 @@ memrt_status_t memrt__frame_text(memrt_frame_t frame, memrt_frame_text_t *out)
     return status;
 }
 
+bool memrt__frame_is_native(memrt_frame_t frame)
+{
+    return (frame & FRAME_OF_INTERPRETER) == 0;
+}
+
 void memrt__frame_line(memrt_frame_t frame, char *line, size_t length)
 {
     memrt_frame_text_t text = {.struct_size = sizeof(text)};

@@ -23,6 +23,9 @@ void memrt__site_count(uint32_t site, size_t size);
 /// store is a release. memrt__site_here() loads the callback with acquire before each call.
 void memrt__site_set_frames(memrt_frames_fn fn);
 
+/// Return whether a frame is an address of native code.
+bool memrt__frame_is_native(memrt_frame_t frame);
+
 /// Write a frame as one line of text, cut to `length` bytes, NUL included. The line is "function at
 /// file:line" for an interpreter frame, "function+0xNN in object" for a native frame. An unknown
 /// frame gives "?".

@@ -76,6 +76,7 @@ static inline uint32_t memrt__tracking_traced_site(void)
 typedef struct memrt__alloc_event {
     double weight; ///< sampling weight; 0: the allocation is not listed
     uint32_t site; ///< allocation site; 0: unknown; also for the event trace
+    bool guarded;  ///< whether the block gets guard pages
 } memrt__alloc_event_t;
 
 /// Return the tracking data of an allocation of `size` bytes that the caller is about to make. Call
@@ -86,18 +87,19 @@ static inline memrt__alloc_event_t memrt__tracking_alloc(size_t size)
 {
     if (MEMRT__LIKELY(
             !memrt__is_slow(MEMRT__SLOW_TRACKING | MEMRT__SLOW_SAMPLING | MEMRT__SLOW_TRACING))) {
-        return (memrt__alloc_event_t){0, 0};
+        return (memrt__alloc_event_t){0, 0, false};
     }
     double weight = memrt__is_slow(MEMRT__SLOW_TRACKING) ? 1 : memrt__tracking_sampled(size);
     bool is_told = weight != 0 || memrt__is_slow(MEMRT__SLOW_TRACING);
-    return (memrt__alloc_event_t){weight, MEMRT__LIKELY(!is_told) ? 0 : memrt__tracking_site()};
+    return (memrt__alloc_event_t){weight, MEMRT__LIKELY(!is_told) ? 0 : memrt__tracking_site(),
+                                  false};
 }
 
 /// Return the tracking data of a block that belongs to another allocation. Such blocks are never
 /// sampled and have no allocation site.
 static inline memrt__alloc_event_t memrt__tracking_data_block(void)
 {
-    return (memrt__alloc_event_t){memrt__is_slow(MEMRT__SLOW_TRACKING) ? 1 : 0, 0};
+    return (memrt__alloc_event_t){memrt__is_slow(MEMRT__SLOW_TRACKING) ? 1 : 0, 0, false};
 }
 
 #endif

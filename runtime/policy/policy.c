@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/alloc/guard/guard.h"
+#include "runtime/alloc/guard/guard_pages.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
@@ -16,6 +17,13 @@
 static size_t choose_alignment(size_t named)
 {
     return named == MEMRT__ALIGN_OFFSET ? named : memrt__size_max(named, MEMRT_ALIGN_MIN);
+}
+
+/// Return whether most blocks of a policy get guard pages. Each allocation then takes the slow
+/// path.
+static bool has_close_guards(const memrt__limits_t *limits)
+{
+    return limits->guard_sample - 1 < MEMRT__GUARD_PAGES_CLOSE - 1;
 }
 
 /// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
@@ -33,7 +41,8 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     policy->level.up = &memrt__process;
     policy->alignment = choose_alignment(alignment);
     policy->refs = 1;
-    policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
+    policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE &&
+                   !has_close_guards(&policy->limits);
     policy->tiny = policy->fast && !named;
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
@@ -44,6 +53,13 @@ static const memrt__limits_t no_limits = MEMRT__INHERIT_ALL;
 static bool has_limits(const memrt__limits_t *limits)
 {
     return memcmp(limits, &no_limits, sizeof(no_limits)) != 0;
+}
+
+/// Return whether a policy needs a cache of its own. All members before `guard_sample` are limits
+/// of the cache.
+static bool has_cache_limits(const memrt__limits_t *limits)
+{
+    return memcmp(limits, &no_limits, offsetof(memrt__limits_t, guard_sample)) != 0;
 }
 
 /// Copy an allocator. In checking mode, wrap the allocator in a guard.
@@ -59,7 +75,7 @@ static memrt_status_t choose_allocator(const memrt_allocator_t *from, const memr
     if (from != NULL) {
         return copy_or_guard_allocator(from, to);
     }
-    if (!has_limits(limits)) {
+    if (!has_cache_limits(limits)) {
         return copy_or_guard_allocator(memrt__default_allocator(), to);
     }
     memrt_allocator_t limited;
@@ -146,6 +162,14 @@ free_policy:
     return status;
 }
 
+/// Start guard pages if a policy needs them. Redzones replace guard pages in checking mode.
+/// Failure: returns false when out of memory.
+static bool start_guards(const memrt__limits_t *limits)
+{
+    return limits->guard_sample == 0 || limits->guard_sample == MEMRT__INHERIT ||
+           memrt__options.check || memrt__guard_pages_start();
+}
+
 memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_policy_t **out)
 {
     memrt_policy_options_t all = {0};
@@ -159,9 +183,12 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
                    (memrt__is_power_of_two(all.alignment) && all.alignment <= MEMRT_ALIGN_MAX);
     memrt__limits_t limits;
     if (!aligned || (all.name != NULL && !memrt__is_name(all.name)) ||
-        !memrt__limits_read(all.hugepages, all.cache_limit, all.decay, &limits) ||
+        !memrt__limits_read(all.hugepages, all.cache_limit, all.decay, all.guard_sample, &limits) ||
         (all.allocator != NULL && has_limits(&limits))) {
         return MEMRT_EINVAL;
+    }
+    if (!start_guards(&limits)) {
+        return MEMRT_ENOMEM;
     }
     memrt__policy_sweep_some();
     return create_policy(&all, &limits, out);

@@ -75,13 +75,14 @@ AT(memrt_allocator_t, try_expand, 88);
 AT(memrt_allocator_t, usable_size, 96);
 AT(memrt_allocator_t, good_size, 104);
 
-SIZE(memrt_policy_options_t, 56);
+SIZE(memrt_policy_options_t, 64);
 AT(memrt_policy_options_t, name, 8);
 AT(memrt_policy_options_t, alignment, 16);
 AT(memrt_policy_options_t, allocator, 24);
 AT(memrt_policy_options_t, cache_limit, 32);
 AT(memrt_policy_options_t, decay, 40);
 AT(memrt_policy_options_t, hugepages, 48);
+AT(memrt_policy_options_t, guard_sample, 56);
 
 SIZE(memrt_new_options_t, 64);
 AT(memrt_new_options_t, policy, 8);
@@ -456,6 +457,7 @@ SLOT(weak_acquire, 152);
 SLOT(locate, 153);
 SLOT(resizable_new_reserved, 154);
 SLOT(resizable_try_shrink, 155);
+SLOT(set_write_frames, 156);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

@@ -38,6 +38,7 @@ RUNS = (
         "test_(block_api|checking_table|counting_table|creators|guard|live_set|lookup|plain_table"
         "|policy)$",
     ),
+    ({"MEMRT_GUARD_SAMPLE": "1"}, "test_(block|block_api|creators|guard_pages|lookup|resizable)$"),
     (
         {"MEMRT_CACHE": "0"},
         "test_(block|block_api|creators|large_cache|mapped|policy|purger|tiny)$",

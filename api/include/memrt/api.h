@@ -210,6 +210,7 @@ typedef struct memrt_api {
     memrt_locate_fn locate MEMRT_MUST_CHECK;
     memrt_resizable_new_reserved_fn resizable_new_reserved MEMRT_MUST_CHECK;
     memrt_resizable_try_shrink_fn resizable_try_shrink MEMRT_MUST_CHECK;
+    memrt_set_write_frames_fn set_write_frames;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -30,10 +30,14 @@ typedef struct memrt_policy_options {
     const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator
 
     /* Settings for blocks above 1 MiB of this policy, as texts in the form of the option's value;
-       NULL: the setting of the process. All three must be NULL if `allocator` is set. */
+       NULL: the setting of the process. All must be NULL if `allocator` is set. */
     const char *cache_limit; ///< MEMRT_CACHE_LIMIT: maximum bytes of freed blocks kept for reuse
     const char *decay;       ///< MEMRT_DECAY: milliseconds until unused memory is given back
     const char *hugepages;   ///< MEMRT_HUGEPAGES: blocks for which huge pages are advised
+
+    /* Setting for blocks of any size, in the same form, and also NULL if `allocator` is set. */
+    const char *guard_sample; ///< MEMRT_GUARD_SAMPLE: average bytes between blocks with guard
+                              ///< pages. Without effect under MEMRT_CHECK
 } memrt_policy_options_t;
 
 /// Create a policy, count 1.

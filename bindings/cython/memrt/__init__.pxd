@@ -107,6 +107,7 @@ cdef extern from "memrt/import.h":
         const char *cache_limit
         const char *decay
         const char *hugepages
+        const char *guard_sample
 
     ctypedef memrt_status_t (*memrt_policy_new_fn)(const memrt_policy_options_t *options,
         memrt_policy_t **out) noexcept nogil
@@ -604,6 +605,8 @@ cdef extern from "memrt/import.h":
 
     ctypedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max) noexcept nogil
 
+    ctypedef void (*memrt_write_frames_fn)(int file) noexcept nogil
+
     ctypedef struct memrt_frame_text_t:
         size_t struct_size
         const char *function
@@ -619,6 +622,8 @@ cdef extern from "memrt/import.h":
         uint64_t frames
 
     ctypedef void (*memrt_set_frames_fn)(memrt_frames_fn frames) noexcept nogil
+
+    ctypedef void (*memrt_set_write_frames_fn)(memrt_write_frames_fn write) noexcept nogil
 
     ctypedef memrt_frame_t (*memrt_frame_new_fn)(const char *function, const char *file,
         uint64_t line) noexcept nogil
@@ -1012,6 +1017,7 @@ cdef extern from "memrt/import.h":
         memrt_locate_fn locate
         memrt_resizable_new_reserved_fn resizable_new_reserved
         memrt_resizable_try_shrink_fn resizable_try_shrink
+        memrt_set_write_frames_fn set_write_frames
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

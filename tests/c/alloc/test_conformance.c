@@ -27,7 +27,7 @@ static memrt_allocator_t limited_pool, limited_plain, reserved, reserved_little;
 
 static void create_limited(memrt_allocator_t *out, bool cache)
 {
-    memrt__limits_t limits = {MEMRT__HUGE_ADVISE, (size_t)20 << 20, 5};
+    memrt__limits_t limits = {MEMRT__HUGE_ADVISE, (size_t)20 << 20, 5, MEMRT__INHERIT};
     memrt__options.cache = cache;
     REQUIRE(memrt__limited_allocator(&limits, out) == MEMRT_OK);
     out->destroy = NULL;

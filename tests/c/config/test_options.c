@@ -171,6 +171,8 @@ static const text_value_t at_start[] = {
     {"MEMRT_TRACK_SAMPLE", "0", "0"},
     {"MEMRT_TRACK_SAMPLE", "512K", "524288"},
     {"MEMRT_TRACK_SAMPLE", "none", NULL},
+    {"MEMRT_GUARD_SAMPLE", "64M", "67108864"},
+    {"MEMRT_GUARD_SAMPLE", "-1", NULL},
     {"MEMRT_TRACK_SAMPLE", "half", NULL},
     {"MEMRT_DUMP_ON_OOM", "/var/dumps", "/var/dumps"},
     {"MEMRT_DUMP_ON_OOM", "none", "none"},
@@ -245,9 +247,9 @@ TEST(policy_limits_list_only_options_that_are_set)
 {
     memrt__limits_t own;
     memrt_option_t row;
-    ck_assert(memrt__limits_read(NULL, NULL, NULL, &own));
+    ck_assert(memrt__limits_read(NULL, NULL, NULL, NULL, &own));
     ck_assert(!memrt__limits_row(&own, 0, &row));
-    ck_assert(memrt__limits_read("off", NULL, "never", &own));
+    ck_assert(memrt__limits_read("off", NULL, "never", NULL, &own));
     ck_assert(memrt__limits_row(&own, 0, &row));
     ck_assert_str_eq(row.name, "MEMRT_DECAY");
     ck_assert_str_eq(row.value, "never");
@@ -256,12 +258,13 @@ TEST(policy_limits_list_only_options_that_are_set)
     ck_assert_str_eq(row.value, "off");
     ck_assert(!memrt__limits_row(&own, 2, &row));
     ck_assert(!memrt__limits_row(&own, SIZE_MAX, &row));
-    ck_assert(memrt__limits_read(NULL, "none", NULL, &own));
+    ck_assert(memrt__limits_read(NULL, "none", NULL, NULL, &own));
     ck_assert(memrt__limits_row(&own, 0, &row));
     ck_assert_str_eq(row.value, "none");
-    ck_assert(!memrt__limits_read("on", NULL, NULL, &own));
-    ck_assert(!memrt__limits_read(NULL, "many", NULL, &own));
-    ck_assert(!memrt__limits_read(NULL, NULL, "soon", &own));
+    ck_assert(!memrt__limits_read("on", NULL, NULL, NULL, &own));
+    ck_assert(!memrt__limits_read(NULL, "many", NULL, NULL, &own));
+    ck_assert(!memrt__limits_read(NULL, NULL, "soon", NULL, &own));
+    ck_assert(!memrt__limits_read(NULL, NULL, NULL, "all", &own));
 }
 
 TEST(alignment_option_is_read_as_a_number)

@@ -265,7 +265,7 @@ static outcome_t try_policy_new(ground_t *ground)
 static outcome_t try_policy_with_limits(ground_t *ground)
 {
     memrt_policy_options_t options = {
-        .struct_size = sizeof(options), .decay = "0", .hugepages = "off"};
+        .struct_size = sizeof(options), .decay = "0", .hugepages = "off", .guard_sample = "1"};
     return convert_status(api->policy_new(&options, &ground->made_policy),
                           ground->made_policy == NULL);
 }
@@ -686,6 +686,19 @@ static size_t write_no_frames(memrt_frame_t *frames, size_t max)
     return 0 * max;
 }
 
+static void write_no_calls(int file)
+{
+    (void)file;
+}
+
+static outcome_t try_set_write_frames(ground_t *ground)
+{
+    (void)ground;
+    api->set_write_frames(write_no_calls);
+    api->set_write_frames(NULL);
+    return MADE;
+}
+
 static outcome_t try_set_frames(ground_t *ground)
 {
     (void)ground;
@@ -1046,6 +1059,7 @@ const slot_t slots[] = {
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
     CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
+    PLAIN(set_write_frames),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -68,13 +68,19 @@ static void run_child(child_fn act, void *context, ending_t *ending)
     ck_assert_int_eq(waitpid(child, &ending->status, 0), child);
 }
 
-void child_expect_abort(child_fn act, void *context, const char *message)
+void child_expect_signal(child_fn act, void *context, int signal, const char *message)
 {
     ending_t ending;
     run_child(act, context, &ending);
-    ck_assert_msg(WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGABRT,
-                  "status %#x instead of an abort; output: %s", ending.status, ending.text);
+    ck_assert_msg(WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == signal,
+                  "status %#x instead of signal %d; output: %s", ending.status, signal,
+                  ending.text);
     ck_assert_msg(strstr(ending.text, message) != NULL, "no \"%s\" in: %s", message, ending.text);
+}
+
+void child_expect_abort(child_fn act, void *context, const char *message)
+{
+    child_expect_signal(act, context, SIGABRT, message);
 }
 
 void child_expect_exit(child_fn act, void *context, int status, const char *message)

@@ -11,6 +11,9 @@ typedef void (*child_fn)(void *context);
 /// standard error.
 void child_expect_abort(child_fn act, void *context, const char *message);
 
+/// The same, for a child that a signal ends: child_expect_abort() is for SIGABRT.
+void child_expect_signal(child_fn act, void *context, int signal, const char *message);
+
 /// Run `act` in a child; `act` calls exit or _exit. Fails the test unless the exit status is
 /// `status` and `message` occurs in the child's standard error. `message` NULL: standard error must
 /// be empty.

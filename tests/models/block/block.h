@@ -38,6 +38,7 @@ MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 #include "runtime/meminfo/references.c"
 
 unsigned memrt__slow_path;
+size_t memrt__guard_pages_ready;
 memrt__options_t memrt__options;
 memrt__link_t memrt__link;
 size_t memrt__tracking_mean;

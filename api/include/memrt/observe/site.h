@@ -26,6 +26,13 @@ typedef uint64_t memrt_frame_t;
 /// Threads: any thread, with no lock of memrt held, in the middle of an allocation.
 typedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max);
 
+/// Callback that writes the interpreter calls of the calling thread to a file descriptor, innermost
+/// first: for each call a newline, four spaces, and "function at file:line". Writes nothing when
+/// the interpreter runs nothing on the thread. Threads: runs in a signal handler, on any thread,
+/// with any lock held. The callback may call
+///          functions that POSIX allows in signal handlers.
+typedef void (*memrt_write_frames_fn)(int file);
+
 /// Readable description of a frame.
 ///
 /// Ownership: texts are borrowed. Texts of an interpreter frame are valid for the rest of the
@@ -53,6 +60,10 @@ typedef struct memrt_site {
 /// NULL. The function must stay valid for the rest of the process, because a thread may be
 /// inside.
 typedef void (*memrt_set_frames_fn)(memrt_frames_fn frames);
+
+/// Set the function that writes interpreter calls into reports of refused accesses, or remove the
+/// function with NULL. The function must stay valid for the rest of the process.
+typedef void (*memrt_set_write_frames_fn)(memrt_write_frames_fn write);
 
 /// Return the frame for a line of interpreter code; equal arguments yield the same frame. Texts
 /// are copied, and cut after 1023 bytes; NULL: not known. Return 0 when out of memory, or when

@@ -494,7 +494,7 @@ TEST(policy_huge_page_mode_holds_for_fresh_and_reused_blocks)
 
 TEST(uncached_policy_uses_huge_pages_and_caches_nothing)
 {
-    memrt__limits_t limits = {MEMRT__HUGE_ADVISE, SIZE_MAX, MEMRT__DECAY_NEVER};
+    memrt__limits_t limits = {MEMRT__HUGE_ADVISE, SIZE_MAX, MEMRT__DECAY_NEVER, MEMRT__INHERIT};
     bool was = memrt__options.cache;
     memrt_allocator_t plain;
     memrt__options.cache = false;

@@ -361,7 +361,7 @@ TEST(purge_removes_only_mappings_older_than_a_time)
 
 static memrt__large_cache_t *create_large_cache(size_t cache_limit, size_t decay)
 {
-    memrt__limits_t limits = {MEMRT__INHERIT, cache_limit, decay};
+    memrt__limits_t limits = {MEMRT__INHERIT, cache_limit, decay, MEMRT__INHERIT};
     memrt__large_cache_t *cache = memrt__large_cache_new(&limits);
     ck_assert_ptr_nonnull(cache);
     return cache;

@@ -201,7 +201,7 @@ TEST(refused_purger_starts_are_retried_rarely)
 /// Create a large-object cache with a decay time of its own, as for a policy.
 static memrt__large_cache_t *create_large_cache(size_t decay)
 {
-    memrt__limits_t limits = {MEMRT__INHERIT, MEMRT__INHERIT, decay};
+    memrt__limits_t limits = {MEMRT__INHERIT, MEMRT__INHERIT, decay, MEMRT__INHERIT};
     memrt__large_cache_t *cache = memrt__large_cache_new(&limits);
     ck_assert_ptr_nonnull(cache);
     memrt__purger_hurry();
