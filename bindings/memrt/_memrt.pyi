@@ -219,6 +219,7 @@ def policy_new(
     pinned: bool,
     allocator: object,
     /,
+    guard: str | None = None,
 ) -> _Handler: ...
 def allocator_of_callables(
     allocate: Callable[[int, int], Any], free: Callable[[int, int], Any] | None, /

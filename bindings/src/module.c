@@ -30,6 +30,7 @@
 #include "observe/base_chain.h"
 #include "observe/container_slot.h"
 #include "observe/event_trace.h"
+#include "observe/frames.h"
 #include "observe/holders.h"
 #include "observe/leak_survey.h"
 #include "observe/live.h"
@@ -169,6 +170,7 @@ static int module_exec(PyObject *module)
     memrt__interpreter_set_work(memrt__owner_drain);
     memrt__tracemalloc_setup();
     memrt__site_recorder_setup();
+    memrt__frames_setup();
     memrt__symbols_setup();
     return memrt__owner_setup(module);
 }

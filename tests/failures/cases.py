@@ -853,6 +853,7 @@ CASES: dict[str, Case] = {
     "memrt.Policy, with limits": Case(
         lambda g: memrt.Policy(cache_limit="1M", decay=5, hugepages="off")
     ),
+    "memrt.Policy, with guard pages": Case(lambda g: memrt.Policy(guard="all")),
     "memrt.Policy, with an allocator": Case(lambda g: memrt.Policy(allocator=lend)),
     "memrt.empty, of an allocator with buffers": with_allocator(lambda: lend),
     "memrt.empty, of an allocator with addresses": with_allocator(lambda: (lend_address, ignore)),

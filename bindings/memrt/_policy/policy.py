@@ -33,10 +33,16 @@ from memrt._support.units import human_bytes
 _known: dict[int, ref[Policy]] = {}
 
 _SETTINGS = ("cache_limit", "decay", "hugepages")
+_ALL = "1"  # mean of MEMRT_GUARD_SAMPLE with which each array gets guard pages
 
 
 def _setting_text(setting: str, value: int | str | None) -> str | None:
     return None if value is None else option_text(setting, value)
+
+
+def _guard_text(guard: int | str | None) -> str | None:
+    """Return the mean distance of guarded arrays as a text."""
+    return _ALL if guard == "all" else _setting_text("guard", guard)
 
 
 def _described(option: tuple[str, str]) -> str:
@@ -66,9 +72,13 @@ class Policy(ProcessObject):
         Milliseconds until such blocks go back to the system; 0: at once; or "never".
     hugepages : {'off', 'advise', 'large'}, optional
         Blocks above 1 MiB that get huge pages.
+    guard : int or str, optional
+        Arrays that lie between pages without access, so that a write past the end is reported where
+        it happens: "all", or the average bytes between such arrays, a number or a text like "64M";
+        0: none. See the guide's page on crashes by writes past the end.
     pinned : bool, default False
         Whether to allocate page-locked memory, so that CUDA devices copy from and to the memory
-        directly. A pinned policy accepts no settings for cached blocks and huge pages.
+        directly. A pinned policy accepts no settings for cached blocks, huge pages and guard pages.
     allocator : object, optional
         Source of the memory, in a form of the guide's page on allocators in Python: a pair of
         functions ``(allocate, free)``, an object with both as methods, a callable that returns
@@ -150,6 +160,7 @@ class Policy(ProcessObject):
         cache_limit: int | str | None = None,
         decay: int | str | None = None,
         hugepages: str | None = None,
+        guard: int | str | None = None,
         pinned: bool = False,
         allocator: object = None,
         limit: int | str | None = None,
@@ -159,13 +170,15 @@ class Policy(ProcessObject):
         soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
         check_limits(limit_bytes, soft_bytes)
         cache, delay, pages = map(_setting_text, _SETTINGS, (cache_limit, decay, hugepages))
+        guarded = _guard_text(guard)
         if pinned and allocator is not None:
             raise ValueError("allocator must be None for a pinned policy")
-        if (pinned or allocator is not None) and (cache, delay, pages) != (None, None, None):
+        settings = (cache, delay, pages, guarded)
+        if (pinned or allocator is not None) and settings != (None,) * 4:
             kind = "pinned policy" if pinned else "policy with an allocator"
-            raise ValueError(f"cache_limit, decay and hugepages must be None for a {kind}")
+            raise ValueError(f"cache_limit, decay, hugepages and guard must be None for a {kind}")
         source = None if allocator is None else allocator_capsule(allocator)
-        handler = _memrt.policy_new(name, alignment, cache, delay, pages, pinned, source)
+        handler = _memrt.policy_new(name, alignment, cache, delay, pages, pinned, source, guarded)
         if limit_bytes is not None:
             set_limit(handler, limit_bytes)
         if soft_bytes is not None:

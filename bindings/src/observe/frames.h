@@ -18,4 +18,8 @@ typedef struct memrt_call {
 /// stays pending.
 size_t memrt__frames_of(PyThreadState *thread, memrt_call_t *out, size_t max);
 
+/// Register the function that writes Python calls into reports of refused accesses, if the layout
+/// of frames is known. Call once, at import.
+void memrt__frames_setup(void);
+
 #endif

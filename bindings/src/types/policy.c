@@ -56,9 +56,10 @@ static PyObject *policy_new(PyObject *module, PyObject *args)
     PyObject *allocator;
     int pinned;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O&O&zzzpO:policy_new", memrt__name_argument, &options.name,
+    if (!PyArg_ParseTuple(args, "O&O&zzzpO|z:policy_new", memrt__name_argument, &options.name,
                           memrt__align_argument, &options.alignment, &options.cache_limit,
-                          &options.decay, &options.hugepages, &pinned, &allocator)) {
+                          &options.decay, &options.hugepages, &pinned, &allocator,
+                          &options.guard_sample)) {
         return NULL;
     }
     if (pinned && select_pinned_allocator(&options) < 0) {
@@ -66,7 +67,8 @@ static PyObject *policy_new(PyObject *module, PyObject *args)
     }
     if (verify_option("cache_limit", options.cache_limit) < 0 ||
         verify_option("decay", options.decay) < 0 ||
-        verify_option("hugepages", options.hugepages) < 0) {
+        verify_option("hugepages", options.hugepages) < 0 ||
+        verify_option("guard_sample", options.guard_sample) < 0) {
         return NULL;
     }
     memrt_policy_t *policy = create_policy(&options, allocator);
@@ -196,7 +198,8 @@ static PyObject *get_or_add_object(PyObject *module, PyObject *args)
 
 PyMethodDef memrt__policy_methods[] = {
     {"policy_new", policy_new, METH_VARARGS,
-     "policy_new(name, alignment, cache_limit, decay, hugepages, pinned, allocator) -> handler\n\n"
+     "policy_new(name, alignment, cache_limit, decay, hugepages, pinned, allocator, guard=None)\n"
+     "-> handler\n\n"
      "Create a policy, which lives as long as the handler. `allocator` is a capsule or None."},
     {"default_allocator_set", default_allocator_set, METH_O,
      "default_allocator_set(capsule, /)\n\n"

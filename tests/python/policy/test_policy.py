@@ -427,6 +427,29 @@ def test_repr_shows_the_name_and_settings_of_a_policy(before):
     )
 
 
+@pytest.mark.parametrize(("guard", "shown"), [("all", "1"), ("64M", "67108864"), (0, "0")])
+def test_guard_of_a_policy_is_one_of_its_options(before, guard, shown):
+    policy = memrt.Policy(name="guarded", guard=guard)
+    assert policy.options == {"MEMRT_GUARD_SAMPLE": shown}
+    assert repr(policy) == f"<memrt.Policy 'guarded', alignment 64, guard_sample {shown}>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"guard": "some"}, ValueError("guard_sample must be a number of bytes")),
+        ({"guard": 1.5}, TypeError("guard must be a text or a whole number, got float 1.5")),
+        (
+            {"guard": "all", "allocator": (len, len)},
+            ValueError("hugepages and guard must be None for a policy with an allocator"),
+        ),
+    ],
+)
+def test_bad_guard_of_a_policy_is_refused(before, arguments, error):
+    with pytest.raises(type(error), match=str(error)):
+        memrt.Policy(**arguments)
+
+
 def test_options_of_a_policy_outlive_its_object(before):
     policy = memrt.Policy(name="own", decay="never", hugepages="ADVISE")
     own = {"MEMRT_DECAY": "never", "MEMRT_HUGEPAGES": "advise"}
