@@ -50,14 +50,14 @@ def groups() -> list[Group]:
 def ask(task: str, way: str, subject: Subject, count: int) -> dict[str, float]:
     """Run one query in a worker process and return the figures."""
     job = {"task": task, "way": way, "count": count, "lines": LINES}
-    return run_worker(WORKERS / "million.py", job, subject)
+    return run_worker(WORKERS / "queries" / "million.py", job, subject)
 
 
 def report_at_exit(way: str, count: int) -> float:
     """Return the nanoseconds between the last line of a leaking program and process exit."""
     subject = Subject("report", "memrt", {"scope": False}, variables={"MEMRT_LEAKS": "report"})
     job = {"task": "lose", "way": way, "count": count, "lines": LINES, "subject": subject.job()}
-    command = [sys.executable, str(WORKERS / "million.py"), json.dumps(job)]
+    command = [sys.executable, str(WORKERS / "queries" / "million.py"), json.dumps(job)]
     environment = subject.environment()
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     end = time.monotonic_ns()

@@ -93,7 +93,7 @@ def nanoseconds(case: str, level: str, target: int = TARGET) -> float:
 
 def answers(count: int) -> dict[str, float]:
     """Return the nanoseconds of each query about `count` events, measured in a new process."""
-    worker = str(WORKERS / "see.py")
+    worker = str(WORKERS / "queries" / "see.py")
     with tempfile.TemporaryDirectory() as folder:
         job = json.dumps({"path": str(Path(folder) / "t.memtrace"), "events": count})
         command = [sys.executable, worker, job]
@@ -119,7 +119,8 @@ def looked_at(look: str) -> float:
 
 def opening(buffers: int) -> float:
     """Return the milliseconds until a page with live buffers is complete, in a new browser."""
-    return run_worker(WORKERS / "page.py", {"buffers": buffers}, Subject("page", "memrt"))["ms"]
+    worker = WORKERS / "queries" / "page.py"
+    return run_worker(worker, {"buffers": buffers}, Subject("page", "memrt"))["ms"]
 
 
 def measure(options: Options, progress: Progress) -> list[Group]:
