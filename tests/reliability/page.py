@@ -60,10 +60,11 @@ SUMMARY = {
     "weak-memory": ("orders taken away",),
     "coverage": ("branches", "taken"),
     "mutation": ("drawn", "found, of the others"),
-    "checking": ("overrun, planted and found",),
+    "checking": ("overrun, seeded and found",),
     "conformance": ("subjects", "clauses tried"),
     "findings": ("found and fixed",),
-    "clients/profilers": ("memrt, of 10", "memray, of 10", "tracemalloc, of 10"),
+    "clients/profilers": ("memrt, of 13", "memray, of 13", "tracemalloc, of 13"),
+    "clients/healthy": ("programs with a finding of memrt",),
 }
 
 # Names of the sections, in the order of the page.
@@ -85,6 +86,7 @@ SECTIONS = (
     "conformance",
     "findings",
     "clients/profilers",
+    "clients/healthy",
 )
 
 

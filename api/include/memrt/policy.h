@@ -35,9 +35,9 @@ typedef struct memrt_policy_options {
     const char *decay;       ///< MEMRT_DECAY: milliseconds until unused memory is given back
     const char *hugepages;   ///< MEMRT_HUGEPAGES: blocks for which huge pages are advised
 
-    /* Setting for blocks of any size, in the same form, and also NULL if `allocator` is set. */
-    const char *guard_sample; ///< MEMRT_GUARD_SAMPLE: average bytes between blocks with guard
-                              ///< pages. Without effect under MEMRT_CHECK
+    /* Setting for blocks of any size, in the same form, and also NULL if `allocator` is set. The
+       setting has no effect under MEMRT_CHECK. */
+    const char *guard_sample; ///< MEMRT_GUARD_SAMPLE: average bytes between two guarded blocks
 } memrt_policy_options_t;
 
 /// Create a policy, count 1.

@@ -1,7 +1,7 @@
-"""Run the planted programs under memrt, memray and tracemalloc, and record the reports.
+"""Run the programs under memrt, memray and tracemalloc, and record the reports.
 
     ./dev suites clients --record     all programs; the figures go into docs/reliability
-    profilers.py NAME ...             print the rows of some programs
+    profilers.py NAME ...             print the rows of some programs with a planted problem
 
 All profilers see the same, unchanged programs. memray: the largest entries at the highest moment,
 as in `memray tree`, and at the end, as in `memray tree` of a recording with `--leaks`. tracemalloc:
@@ -23,10 +23,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from programs import PLANTED, Planted, findings_of
+from programs import HEALTHY, PLANTED, Planted, findings_of
 
 ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = ("program", "library", "planted", "memrt", "memray", "tracemalloc")
+HEALTHY_COLUMNS = ("program", "memrt", "memray, largest entry", "tracemalloc, largest entry")
 
 # Each entry of a profiler: bytes, and the call stack as pairs of file and line, innermost first.
 Entry = tuple[int, list[tuple[str, int]]]
@@ -92,12 +93,17 @@ def entry_text(program: Planted, entries: Sequence[Entry]) -> str:
         if here in [(Path(file).name, line) for file, line in stack]
     ]
     number = min(with_line, key=lambda index: index % 3, default=0)
-    size, stack = entries[number]
+    found = f"yes, entry {number % 3 + 1}" if with_line else "no"
+    return f"{found}: {size_and_line(entries[number])}"
+
+
+def size_and_line(entry: Entry) -> str:
+    """Return the size of an entry, and its innermost line."""
+    size, stack = entry
     file, line = stack[0] if stack else ("no Python line", 0)
     short = "/".join(Path(file).parts[-2:])
     where = f"`{short}:{line}`" if line else short
-    found = f"yes, entry {number % 3 + 1}" if with_line else "no"
-    return f"{found}: {size / 2**20:.1f} MiB, {where}"
+    return f"{size / 2**20:.1f} MiB, {where}"
 
 
 def finding_text(program: Planted, findings: list[dict[str, Any]]) -> str:
@@ -128,20 +134,45 @@ def rows_of(programs: Iterable[Planted]) -> list[list[str]]:
     return rows
 
 
+def rows_of_healthy() -> list[list[str]]:
+    """Return a row of the table for each program without a problem."""
+    rows = []
+    for script in HEALTHY:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            rules = [str(finding["rule"]) for finding in findings_of(script, folder)]
+            largest = (entries_of_memray(script, folder)[0], entries_of_tracemalloc(script)[0])
+        found = ", ".join(rules) or "no finding"
+        rows.append([script.stem, found, *map(size_and_line, largest)])
+        print(" | ".join(rows[-1]), flush=True)
+    return rows
+
+
 def main(names: list[str]) -> int:
     rows = rows_of(each for each in PLANTED if not names or each.name in names)
     if not names:
-        record(rows)
+        record(rows, rows_of_healthy())
     return 0
 
 
-def record(rows: list[list[str]]) -> None:
-    """Write the section `clients/profilers` of docs/reliability.md."""
+def record(rows: list[list[str]], healthy: list[list[str]]) -> None:
+    """Write the sections `clients/profilers` and `clients/healthy` of docs/reliability.md."""
     sys.path.insert(0, str(ROOT / "tests" / "reliability"))
     import importlib.metadata
 
     import page
 
+    page.record(
+        "clients/healthy",
+        "Healthy programs beside memray and tracemalloc",
+        "Programs without a memory problem, over the same libraries. memrt must have no finding."
+        " memray and tracemalloc list entries of every program, and a person decides whether an"
+        " entry is a problem: the largest entry at the peak, and at the end."
+        " `./dev suites clients --record`",
+        {"programs with a finding of memrt": sum(row[1] != "no finding" for row in healthy)},
+        HEALTHY_COLUMNS,
+        healthy,
+    )
     counts = {
         f"{name}, of {len(rows)}": sum(row[column].startswith("yes") for row in rows)
         for column, name in enumerate(COLUMNS[3:], 3)

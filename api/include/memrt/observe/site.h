@@ -28,8 +28,8 @@ typedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max);
 
 /// Callback that writes the interpreter calls of the calling thread to a file descriptor, innermost
 /// first: for each call a newline, four spaces, and "function at file:line". Writes nothing when
-/// the interpreter runs nothing on the thread. Threads: runs in a signal handler, on any thread,
-/// with any lock held. The callback may call
+/// the interpreter runs nothing on the thread.
+/// Threads: runs in a signal handler, on any thread, with any lock held. The callback may call only
 ///          functions that POSIX allows in signal handlers.
 typedef void (*memrt_write_frames_fn)(int file);
 
