@@ -12,11 +12,12 @@ import pytest
 PROGRAM = """
 import memrt
 import memrt.numba
-import numpy as np
-from numba import njit
 
 memrt.numba.install()
 memrt.enable()
+
+import numpy as np
+from numba import njit
 
 
 @njit
