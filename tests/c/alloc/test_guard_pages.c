@@ -5,12 +5,19 @@
 #include <unistd.h>
 
 #include "runtime/alloc/guard/guard_pages.h"
-#include "runtime/config/options.h"
+#include "runtime/base/atomics.h"
 #include "runtime/os/os.h"
 #include "support/child.h"
 #include "support/kernel.h"
 
 #define PAGE memrt__os_page_size()
+
+/// Return whether guard pages are on: since the start of the process, or after an earlier test of
+/// the same process.
+static bool is_started(void)
+{
+    return memrt__load_relaxed(&memrt__guard_pages_ready) != 0;
+}
 
 static char *alloc_block(size_t bytes, size_t lead, size_t align)
 {
@@ -22,8 +29,8 @@ static char *alloc_block(size_t bytes, size_t lead, size_t align)
 
 TEST(refused_records_leave_guard_pages_off)
 {
-    if (memrt__options.guard_sample != 0) {
-        return; /* guard pages are on since the start */
+    if (is_started()) {
+        return;
     }
     kernel_refuse(KERNEL_MAP, 0, 1);
     ck_assert(!memrt__guard_pages_start());
@@ -163,7 +170,7 @@ static void handle_before(int number)
 /// Install the handler that guard pages call next. False: guard pages have a handler already.
 static bool install_handler_before(void)
 {
-    return memrt__options.guard_sample == 0 && signal(SIGSEGV, handle_before) != SIG_ERR;
+    return !is_started() && signal(SIGSEGV, handle_before) != SIG_ERR;
 }
 
 static void write_at(void *context)
@@ -183,7 +190,7 @@ static void write_at(void *context)
 /// Expect that a write ends by a report, and by the handler before if one can be installed.
 static void expect_report(access_t access, const char *message)
 {
-    if (memrt__options.guard_sample == 0) {
+    if (!is_started()) {
         child_expect_exit(write_at, &access, 3, message);
     } else {
         child_expect_signal(write_at, &access, SIGSEGV, message);
@@ -232,7 +239,7 @@ TEST(report_shows_interpreter_calls_of_access_allocation_and_free)
         "\n  accessed at\n    fill at model.py:7\n  allocated by thread ",
         " at\n    load at data.py:3\n"};
     for (size_t i = 0; i < 2; i++) {
-        if (memrt__options.guard_sample == 0) {
+        if (!is_started()) {
             child_expect_exit(write_with_frames, NULL, 3, texts[i]);
         } else {
             child_expect_signal(write_with_frames, NULL, SIGSEGV, texts[i]);
@@ -272,7 +279,7 @@ static void fault_elsewhere(void *context)
 
 TEST(signal_without_guarded_block_reaches_previous_handler)
 {
-    if (memrt__options.guard_sample != 0) {
+    if (is_started()) {
         return; /* guard pages have their handler already */
     }
     child_expect_exit(fault_elsewhere, &(bool){false}, 4, NULL);
@@ -298,7 +305,7 @@ static void fault_after(void *context)
 
 TEST(default_action_follows_ignored_and_raised_signals)
 {
-    if (memrt__options.guard_sample != 0) {
+    if (is_started()) {
         return; /* guard pages have their handler already */
     }
     child_expect_signal(fault_after, &(ending_case_t){SIG_DFL, false}, SIGSEGV, "refused write");
@@ -339,7 +346,7 @@ static void write_under_later_handler(void *context)
 
 TEST(signal_raised_by_later_handler_is_reported)
 {
-    if (memrt__options.guard_sample == 0) {
+    if (!is_started()) {
         child_expect_exit(write_under_later_handler, NULL, 3,
                           "1 bytes past the end of an array of 64 bytes");
     }

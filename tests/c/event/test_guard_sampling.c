@@ -263,7 +263,7 @@ TEST(memory_of_other_allocators_is_never_guarded)
 
 TEST(sampling_stays_off_without_memory)
 {
-    if (memrt__options.guard_sample == 0) { /* else guard pages are on since the start */
+    if (!memrt__guard_is_on()) { /* no earlier test of the process started guard pages */
         kernel_refuse(KERNEL_MAP, 0, 1);
         ck_assert(!memrt__guard_sampling_set(1000));
         ck_assert(!memrt__guard_is_on());
