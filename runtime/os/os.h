@@ -36,8 +36,8 @@ void *memrt__os_reserve(size_t size, size_t align);
 /// `new_size` bytes. New pages are zero, and removed pages are returned to the system.
 bool memrt__os_commit(void *address, size_t old_size, size_t new_size);
 
-/// Allow accesses to a range, or refuse them by SIGSEGV. A range without access keeps its contents.
-bool memrt__os_allow_access(void *address, size_t size, bool allow);
+/// Refuse accesses to a range by SIGSEGV. The range keeps its contents.
+bool memrt__os_forbid_access(void *address, size_t size);
 
 /// Advise the system to use huge pages for a range, or not to. Advice only: no code depends on the
 /// effect.

@@ -39,6 +39,8 @@ RUNS = (
         "|policy)$",
     ),
     ({"MEMRT_GUARD_SAMPLE": "1"}, "test_(block|block_api|creators|guard_pages|lookup|resizable)$"),
+    ({"MEMRT_GUARD_SAMPLE": "1", "MEMRT_CACHE": "0"}, "test_block$"),
+    ({"MEMRT_GUARD_SAMPLE": "1", "MEMRT_CHECK": "1"}, "test_block$"),
     (
         {"MEMRT_CACHE": "0"},
         "test_(block|block_api|creators|large_cache|mapped|policy|purger|tiny)$",

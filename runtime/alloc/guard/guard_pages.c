@@ -125,8 +125,8 @@ static char *map_block(size_t inner)
 {
     size_t page = memrt__os_page_size();
     char *mapping = memrt__os_map(inner + 2 * page, 0, page);
-    if (mapping != NULL && (!memrt__os_allow_access(mapping, page, false) ||
-                            !memrt__os_allow_access(mapping + page + inner, page, false))) {
+    if (mapping != NULL && (!memrt__os_forbid_access(mapping, page) ||
+                            !memrt__os_forbid_access(mapping + page + inner, page))) {
         (void)memrt__os_unmap(mapping, inner + 2 * page);
         return NULL;
     }
@@ -225,7 +225,7 @@ void memrt__guard_pages_free(void *start)
     void *inner = (void *)(record->mapping + page);
     size_t bytes = record->mapping_bytes - 2 * page;
     (void)memrt__os_discard(inner, bytes); /* if refused, the memory stays until the unmap */
-    if (memrt__os_allow_access(inner, bytes, false)) {
+    if (memrt__os_forbid_access(inner, bytes)) {
         keep_freed_block(record);
     } else {
         unmap_block(record);

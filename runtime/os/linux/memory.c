@@ -163,11 +163,11 @@ bool memrt__os_discard(void *address, size_t size)
     return madvise(address, size, MADV_DONTNEED) == 0;
 }
 
-bool memrt__os_allow_access(void *address, size_t size, bool allow)
+bool memrt__os_forbid_access(void *address, size_t size)
 {
     MEMRT__KEEP_ERRNO;
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
-    return mprotect(address, size, allow ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+    return mprotect(address, size, PROT_NONE) == 0;
 }
 
 bool memrt__os_read(const void *address, void *out, size_t size)

@@ -273,7 +273,7 @@ static void fault_elsewhere(void *context)
         return;
     }
     volatile char *page = memrt__os_map(PAGE, 0, PAGE);
-    REQUIRE(page != NULL && memrt__os_allow_access((char *)page, PAGE, false));
+    REQUIRE(page != NULL && memrt__os_forbid_access((char *)page, PAGE));
     (void)*page;
 }
 
