@@ -1,7 +1,7 @@
 """Measure and judge the memory of tests, for the marks, fixture and option of pytest_memrt.
 
 A test with a mark or the fixture, or any test under --memrt, is measured from setup to teardown.
-The test has a scope of its own. Fixtures that outlive the test are set up outside of this scope.
+Each measured test has its own scope. Fixtures of a class, module or session are set up outside.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Measuring:
     ) -> bool | None:
         """Run a test that is judged after its teardown, and report the test after the verdict.
 
-        The test therefore has one outcome. Other plugins that run tests, such as plugins that
-        repeat tests, have precedence."""
+        The test therefore has one outcome. Other plugins with this hook, for example for
+        repetitions, have precedence."""
         if not is_judged_late(marks_of(item)):
             return None
         if self._run_other_hooks(item, nextitem):
