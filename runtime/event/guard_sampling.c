@@ -34,8 +34,7 @@ static size_t get_mean(const memrt_policy_t *policy)
 /// Draw the distance to a sample point, in bytes. Never 0.
 static size_t draw_distance(size_t mean)
 {
-    double distance = -log(memrt__draw_uniform()) * (double)mean;
-    return distance < 0x1p60 ? (size_t)distance + 1 : (size_t)1 << 60;
+    return (size_t)fmin(-log(memrt__draw_uniform()) * (double)mean, 0x1p60) + 1;
 }
 
 /// Return whether the allocated bytes of a shard, with `size` more, are beyond its sample point.
