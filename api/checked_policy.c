@@ -38,6 +38,13 @@ int memrt__checked_policy_option(const memrt_policy_t *policy, size_t index, mem
     return memrt__plain_table.policy_option(policy, index, out);
 }
 
+memrt_status_t memrt__checked_policy_option_set(memrt_policy_t *policy, const char *name,
+                                                const char *value, char *why, size_t length)
+{
+    memrt__verify_policy("policy_option_set", policy);
+    return memrt__plain_table.policy_option_set(policy, name, value, why, length);
+}
+
 memrt_status_t memrt__checked_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
 {
     memrt__verify_report_policy("stats_read", policy);

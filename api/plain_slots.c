@@ -8,6 +8,7 @@
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
+#include "runtime/config/policy_options.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/pinned.h"
 #include "runtime/meminfo/block_layout.h"
@@ -160,7 +161,7 @@ const char *memrt__plain_status_text(memrt_status_t status)
 
 int memrt__plain_policy_option(const memrt_policy_t *policy, size_t index, memrt_option_t *out)
 {
-    return memrt__limits_row(&policy->limits, index, out);
+    return memrt__limits_row(&policy->base->limits, index, out);
 }
 
 memrt_scope_t *memrt__plain_scope_of(const memrt_meminfo_t *mi)

@@ -10,6 +10,7 @@
 #include "runtime/alloc/guard/guard_report.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
+#include "runtime/config/policy_options.h"
 #include "runtime/cuda/buffer.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/stream.h"
@@ -204,7 +205,8 @@
     PLAIN(locate, memrt__lookup_locate)                                                            \
     CHECKED(resizable_new_reserved, memrt__resizable_new_reserved)                                 \
     CHECKED(resizable_try_shrink, memrt__resizable_try_shrink)                                     \
-    PLAIN(set_write_frames, memrt__guard_record_set_write_frames)
+    PLAIN(set_write_frames, memrt__guard_record_set_write_frames)                                  \
+    CHECKED(policy_option_set, memrt__policy_set_option)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
+    from memrt._policy.allocator_source import set_default_allocator
     from memrt._policy.enabling import enabled
     from memrt._policy.limit import limits
-    from memrt._policy.policy import default_policy, policies, set_default_allocator
+    from memrt._policy.policy import default_policy, policies
     from memrt._policy.refusal import on_refusal
     from memrt._process.account import process_memory
     from memrt._process.pressure import pressure
@@ -58,9 +59,10 @@ else:
             "memrt._holders.retention": "retention",
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
+            "memrt._policy.allocator_source": "set_default_allocator",
             "memrt._policy.enabling": "enabled",
             "memrt._policy.limit": "limits",
-            "memrt._policy.policy": "default_policy policies set_default_allocator",
+            "memrt._policy.policy": "default_policy policies",
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",

@@ -18,6 +18,7 @@ extern MEMRT__HIDDEN unsigned memrt__slow_path;
 #define MEMRT__SLOW_HOOKS 16u   ///< a hook exists
 #define MEMRT__SLOW_PAUSE 32u   ///< a snapshot of the statistics is being read
 #define MEMRT__SLOW_GUARD 64u   ///< most blocks get guard pages
+#define MEMRT__SLOW_CLOSE 128u  ///< most blocks of a policy with a fast path get guard pages
 
 /// Observers that need the slow path for each allocation.
 #define MEMRT__SLOW_ALWAYS                                                                         \

@@ -321,50 +321,8 @@ memrt_status_t memrt__options_set(const char *name, const char *value, char *why
 
 bool memrt__options_is_named(const char *name, const size_t *value)
 {
-    return find_row(name)->number == value;
-}
-
-/// An option that a policy may set for itself, and its offset in memrt__limits_t.
-typedef struct limit {
-    const char *name;
-    size_t offset;
-} limit_t;
-
-static const limit_t limits_known[] = {
-    {"MEMRT_CACHE_LIMIT", offsetof(memrt__limits_t, cache_limit)},
-    {"MEMRT_DECAY", offsetof(memrt__limits_t, decay)},
-    {"MEMRT_HUGEPAGES", offsetof(memrt__limits_t, huge_pages)},
-    {"MEMRT_GUARD_SAMPLE", offsetof(memrt__limits_t, guard_sample)},
-};
-#define LIMITS (sizeof(limits_known) / sizeof(limits_known[0]))
-
-bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option_t *out)
-{
-    for (size_t i = 0; i < LIMITS; i++) {
-        size_t value = *(const size_t *)((const char *)limits + limits_known[i].offset);
-        if (value != MEMRT__INHERIT && index-- == 0) {
-            MEMRT__ASSERT(find_row(limits_known[i].name) != NULL);
-            fill_row(find_row(limits_known[i].name), value, out);
-            return true;
-        }
-    }
-    return false;
-}
-
-/// Read a limit of a policy. NULL stands for the value of the process.
-static bool read_limit(const memrt__option_type_t *type, const char *text, size_t *value)
-{
-    *value = MEMRT__INHERIT;
-    return text == NULL || type->read(text, value);
-}
-
-bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
-                        const char *guard_sample, memrt__limits_t *out)
-{
-    return read_limit(&memrt__option_huge, huge_pages, &out->huge_pages) &&
-           read_limit(&memrt__option_bytes, cache_limit, &out->cache_limit) &&
-           read_limit(&memrt__option_decay, decay, &out->decay) &&
-           read_limit(&memrt__option_sample, guard_sample, &out->guard_sample);
+    const option_row_t *row = find_row(name);
+    return row != NULL && row->number == value;
 }
 
 #if MEMRT_DEBUG

@@ -8,6 +8,7 @@
 #include <memrt/process/option.h>
 #include <memrt/status.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/config/option_types.h"
 
@@ -40,11 +41,20 @@ typedef struct memrt__options {
 
 /// Options that a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.
 typedef struct memrt__limits {
+    /* Relaxed, because another thread may change a live policy: */
     size_t huge_pages, cache_limit, decay; ///< of the cache of large blocks
     size_t guard_sample;
 } memrt__limits_t;
 
 #define MEMRT__INHERIT_ALL {MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT}
+
+static inline void memrt__limits_store(memrt__limits_t *to, const memrt__limits_t *from)
+{
+    memrt__store_relaxed(&to->huge_pages, from->huge_pages);
+    memrt__store_relaxed(&to->cache_limit, from->cache_limit);
+    memrt__store_relaxed(&to->decay, from->decay);
+    memrt__store_relaxed(&to->guard_sample, from->guard_sample);
+}
 
 /// Option values in force. Holds the defaults before memrt__options_read().
 extern memrt__options_t memrt__options;
@@ -61,14 +71,6 @@ void memrt__options_text(const char (*option)[MEMRT__TEXT_MAX], char *out);
 /// last.
 bool memrt__options_row(size_t index, memrt_option_t *out);
 
-/// Fill in row `index` of the options that `limits` sets. Returns false past the last row.
-bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option_t *out);
-
-/// Read each text that is not NULL as a value of the option. Returns false if a text is not a valid
-/// value.
-bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
-                        const char *guard_sample, memrt__limits_t *out) MEMRT_MUST_CHECK;
-
 /// See memrt_api_t.option_check and memrt_api_t.option_set. memrt__options_set() stores the value,
 /// and leaves out all further effects of memrt_api_t.option_set.
 memrt_status_t memrt__options_check(const char *name, const char *value, char *why,
@@ -76,7 +78,7 @@ memrt_status_t memrt__options_check(const char *name, const char *value, char *w
 memrt_status_t memrt__options_set(const char *name, const char *value, char *why,
                                   size_t length) MEMRT_MUST_CHECK;
 
-/// Return whether the name of an option denotes the option with the value at `value`, a member of
+/// Return whether `name`, any text, denotes the option with the value at `value`, a member of
 /// memrt__options.
 bool memrt__options_is_named(const char *name, const size_t *value);
 

@@ -14,7 +14,7 @@ bool memrt__guard_sampling_set(size_t mean)
     if (mean != 0 && !memrt__guard_pages_start()) {
         return false;
     }
-    memrt__slow_path_set(MEMRT__SLOW_GUARD, mean != 0 && mean < MEMRT__GUARD_PAGES_CLOSE);
+    memrt__slow_path_set(MEMRT__SLOW_GUARD, memrt__guard_pages_are_close(mean));
     memrt__guard_mean = mean;
     return true;
 }
@@ -27,7 +27,7 @@ bool memrt__guard_sampling_start(void)
 
 static size_t get_mean(const memrt_policy_t *policy)
 {
-    size_t own = policy->limits.guard_sample;
+    size_t own = memrt__load_relaxed(&policy->base->limits.guard_sample);
     return own == MEMRT__INHERIT ? memrt__guard_mean : own;
 }
 
@@ -40,8 +40,9 @@ static size_t draw_distance(size_t mean)
 /// Return whether the allocated bytes of a shard, with `size` more, are beyond its sample point.
 static bool is_beyond_point(memrt__shard_t *shard, size_t size, size_t mean)
 {
-    if (shard->guard_point == 0) { /* the line begins at the first block of the account */
-        shard->guard_point = draw_distance(mean);
+    if (shard->guard_mean != mean) { /* the first block of the account, or the mean has changed */
+        shard->guard_mean = mean;
+        shard->guard_point = memrt__shard_own_in(shard) + draw_distance(mean);
     }
     return memrt__shard_own_in(shard) + size > shard->guard_point;
 }

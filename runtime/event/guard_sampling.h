@@ -16,7 +16,8 @@
 /// A loop of allocations and frees may stay on the fast path. Its counters then reach the slow path
 /// of a free within 1 MiB. If a point was passed, the free clears the homes of the thread, and the
 /// next allocation takes the slow path. With a mean below MEMRT__GUARD_PAGES_CLOSE, each
-/// allocation takes the slow path. With a mean of 1, each block gets guard pages.
+/// allocation takes the slow path. With a mean of 1, each block gets guard pages. After a change of
+/// the mean of a policy, each thread draws a new point.
 ///
 /// Without a shard, an allocation is chosen by its size alone.
 

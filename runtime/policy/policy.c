@@ -8,6 +8,7 @@
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
+#include "runtime/config/policy_options.h"
 #include "runtime/os/lock.h"
 #include "runtime/policy/policy_memory.h"
 #include "runtime/policy/policy_sweep.h"
@@ -17,13 +18,6 @@
 static size_t choose_alignment(size_t named)
 {
     return named == MEMRT__ALIGN_OFFSET ? named : memrt__size_max(named, MEMRT_ALIGN_MIN);
-}
-
-/// Return whether most blocks of a policy get guard pages. Each allocation then takes the slow
-/// path.
-static bool has_close_guards(const memrt__limits_t *limits)
-{
-    return limits->guard_sample - 1 < MEMRT__GUARD_PAGES_CLOSE - 1;
 }
 
 /// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
@@ -42,7 +36,7 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     policy->alignment = choose_alignment(alignment);
     policy->refs = 1;
     policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE &&
-                   !has_close_guards(&policy->limits);
+                   !memrt__guard_pages_are_close(policy->limits.guard_sample);
     policy->tiny = policy->fast && !named;
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
@@ -162,9 +156,7 @@ free_policy:
     return status;
 }
 
-/// Start guard pages if a policy needs them. Redzones replace guard pages in checking mode.
-/// Failure: returns false when out of memory.
-static bool start_guards(const memrt__limits_t *limits)
+bool memrt__policy_start_guards(const memrt__limits_t *limits)
 {
     return limits->guard_sample == 0 || limits->guard_sample == MEMRT__INHERIT ||
            memrt__options.check || memrt__guard_pages_start();
@@ -187,7 +179,7 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
         (all.allocator != NULL && has_limits(&limits))) {
         return MEMRT_EINVAL;
     }
-    if (!start_guards(&limits)) {
+    if (!memrt__policy_start_guards(&limits)) {
         return MEMRT_ENOMEM;
     }
     memrt__policy_sweep_some();

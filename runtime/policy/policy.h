@@ -21,6 +21,10 @@ memrt_policy_t *memrt__policy_at(uint32_t index);
 memrt_status_t
 memrt__policy_default_set_allocator(const memrt_allocator_t *allocator) MEMRT_MUST_CHECK;
 
+/// Start guard pages if a policy with `limits` needs guard pages. Redzones replace guard pages in
+/// checking mode. Failure: returns false when out of memory.
+bool memrt__policy_start_guards(const memrt__limits_t *limits) MEMRT_MUST_CHECK;
+
 /// Return true if `policy` is a policy with references. `policy` may be any address.
 bool memrt__policy_is_held(const memrt_policy_t *policy);
 

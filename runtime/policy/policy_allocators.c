@@ -1,8 +1,11 @@
 #include "runtime/policy/policy_allocators.h"
 
+#include <stdio.h>
+
 #include "runtime/alloc/adaptors/arena.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
+#include "runtime/config/policy_options.h"
 #include "runtime/os/lock.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_sweep.h"
@@ -155,6 +158,90 @@ size_t memrt__policy_release_unused(void)
     size_t bytes = sum_over_allocators(memrt__allocator_release_unused);
     memrt__policy_sweep();
     return bytes;
+}
+
+/// Write to `why` the reason that an option of a policy is fixed.
+static memrt_status_t refuse_option(const memrt_policy_t *policy, const char *name, char *why,
+                                    size_t length)
+{
+    if (memrt__limits_is_guard(name)) {
+        snprintf(why, length,
+                 "policy '%s' must have memrt's allocator to change %.40s: create the policy "
+                 "with no allocator",
+                 policy->name, name);
+    } else if (memrt__has_limits(unwrap_guard(&policy->allocator))) {
+        snprintf(why, length,
+                 "%.40s of a live policy must stay in a process without caches "
+                 "(MEMRT_CACHE=0 or MEMRT_CHECK=1): create another policy",
+                 name);
+    } else {
+        snprintf(why, length,
+                 "policy '%s' must have a cache of its own to change %.40s: create the "
+                 "policy with cache_limit, decay or hugepages, and with no allocator",
+                 policy->name, name);
+    }
+    return MEMRT_ENOTSUP;
+}
+
+/// Return whether guard pages may lie around the blocks of a policy.
+static bool may_guard(const memrt_policy_t *policy)
+{
+    return unwrap_guard(&policy->allocator)->alloc == memrt__default_allocator()->alloc;
+}
+
+static void store_guards(memrt_policy_t *policy, const memrt__limits_t *limits)
+{
+    if (policy == memrt__policy_default()) {
+        memrt__policy_finish_default(); /* another allocator may have no guard pages */
+    }
+    memrt__limits_store(&policy->limits, limits);
+    memrt__policy_follow_guards();
+}
+
+static bool change_cache(memrt_policy_t *policy, const memrt__limits_t *limits)
+{
+    const memrt_allocator_t *allocator = unwrap_guard(&policy->allocator);
+    if (!memrt__has_limits(allocator) ||
+        !memrt__heap_change_limits(allocator, &policy->limits, limits)) {
+        return false;
+    }
+    memrt__limits_store(&policy->limits, limits);
+    return true;
+}
+
+/// Change one option of a base policy. Under the lock of rank POLICIES.
+static memrt_status_t change_option(memrt_policy_t *policy, const char *name, const char *value,
+                                    char *why, size_t length)
+{
+    memrt__limits_t limits = policy->limits;
+    memrt_status_t status = memrt__limits_change(&limits, name, value, why, length);
+    if (status != MEMRT_OK) {
+        return status;
+    }
+    if (!memrt__limits_is_guard(name)) {
+        return change_cache(policy, &limits) ? MEMRT_OK : refuse_option(policy, name, why, length);
+    }
+    if (!may_guard(policy)) {
+        return refuse_option(policy, name, why, length);
+    }
+    if (!memrt__policy_start_guards(&limits)) {
+        snprintf(why, length, "no memory for guard pages");
+        return MEMRT_ENOMEM;
+    }
+    store_guards(policy, &limits);
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__policy_set_option(memrt_policy_t *policy, const char *name, const char *value,
+                                        char *why, size_t length)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_status_t status = change_option(policy->base, name, value, why, length);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    if (status == MEMRT_OK) {
+        memrt__heap_apply_limits();
+    }
+    return status;
 }
 
 #if MEMRT_DEBUG

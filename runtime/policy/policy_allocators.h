@@ -27,6 +27,10 @@ bool memrt__policy_explain_dead(uintptr_t address, char *text, size_t length);
 /// Give the cached memory of all allocators back to the system; returns bytes.
 size_t memrt__policy_release_unused(void);
 
+/// See memrt_api_t.policy_option_set.
+memrt_status_t memrt__policy_set_option(memrt_policy_t *policy, const char *name, const char *value,
+                                        char *why, size_t length) MEMRT_MUST_CHECK;
+
 #if MEMRT_DEBUG
 /// Return whether the invariants of the guards and arenas of all policies hold. Takes the locks of
 /// ranks POLICIES and QUARANTINE.

@@ -3,6 +3,7 @@
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
+#include "runtime/base/slow_path.h"
 #include "runtime/os/lock.h"
 #include "runtime/policy/home.h"
 #include "runtime/policy/policy_memory.h"
@@ -62,6 +63,8 @@ static void remove_policy(memrt_policy_t *policy, memrt_policy_t **dead)
     memrt__policy_remove(policy);
     if (memrt__policy_is_subpolicy(policy)) {
         unlink_subpolicy(policy);
+    } else if (memrt__is_slow(MEMRT__SLOW_CLOSE)) {
+        memrt__policy_follow_guards();
     }
     policy->next_dead = *dead;
     *dead = policy;

@@ -3,7 +3,9 @@
 #include <sched.h>
 #include <string.h>
 
+#include "runtime/alloc/guard/guard_pages.h"
 #include "runtime/base/size.h"
+#include "runtime/base/slow_path.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/retire.h"
 
@@ -89,6 +91,22 @@ bool memrt__policy_is_used(const memrt_policy_t *policy)
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     return memrt__policy_has_references(policy) || policy->subpolicies != 0 ||
            !memrt__stats_is_idle(&policy->account);
+}
+
+static bool has_close_guards(const memrt_policy_t *policy)
+{
+    return policy != NULL && !memrt__policy_is_subpolicy(policy) && policy->fast &&
+           memrt__guard_pages_are_close(memrt__load_relaxed(&policy->limits.guard_sample));
+}
+
+void memrt__policy_follow_guards(void)
+{
+    bool close = false;
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
+    for (uint32_t index = 0; index < memrt__policy_table_end && !close; index++) {
+        close = has_close_guards(memrt__policies[index]);
+    }
+    memrt__slow_path_set(MEMRT__SLOW_CLOSE, close);
 }
 
 #if MEMRT_DEBUG

@@ -38,7 +38,6 @@ struct memrt_policy {
     bool tiny;   ///< fixed as `allocator`; no alignment was requested: small sizes use tiny blocks
     bool fast;   ///< fixed as `allocator`; the fast path may use thread caches for new blocks
     size_t refs; ///< atomic; 0: the policy caches nothing from now on
-    memrt__limits_t limits;         ///< fixed; MEMRT__INHERIT for each limit not set
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     size_t traced;                  ///< relaxed; number in an event trace; 0: in none
     memrt__shard_t shared;          ///< see memrt__account_t.shared
@@ -51,7 +50,9 @@ struct memrt_policy {
     struct memrt_policy **link_of_base; ///< under the same lock; pointer that leads here
     /* Fields of a base policy: */
     memrt__reference_words_t references;
-    uint32_t subpolicies;                 ///< under the lock of rank POLICIES; their number
+    memrt__limits_t limits; ///< under the lock of rank POLICIES, read without; MEMRT__INHERIT for
+                            ///< each limit not set
+    uint32_t subpolicies;   ///< under the lock of rank POLICIES; their number
     struct memrt_policy *first_subpolicy; ///< under the same lock; latest first
 };
 
@@ -130,6 +131,10 @@ uint32_t memrt__policy_limit(void);
 /// Return true if a policy has references, subpolicies or live blocks. Under the lock of rank
 /// POLICIES.
 bool memrt__policy_is_used(const memrt_policy_t *policy);
+
+/// Let all allocations take the slow path if a policy in the table has a fast path, and a mean
+/// distance of guarded blocks below MEMRT__GUARD_PAGES_CLOSE. Under the lock of rank POLICIES.
+void memrt__policy_follow_guards(void);
 
 /// Return true if `name` has at most MEMRT_NAME_MAX characters.
 bool memrt__is_name(const char *name);

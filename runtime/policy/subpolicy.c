@@ -19,7 +19,6 @@ static void fill_subpolicy(memrt_policy_t *subpolicy, memrt_policy_t *base, memr
         .alignment = base->alignment,
         .tiny = base->tiny,
         .fast = base->fast,
-        .limits = base->limits,
         .base = base,
         .scope = scope,
     };

@@ -64,11 +64,12 @@ typedef struct memrt__shard {
     size_t extra_in, extra_out;       ///< own; bytes from allocators beyond header and data
     size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers
     size_t exported_in, exported_out; ///< own; references exported to other libraries
-    size_t guard_point; ///< own; allocated bytes from which a block gets guard pages; 0: not drawn
-    size_t realloc;     ///< own; resized blocks
-    size_t failed;      ///< own; refused requests
-    size_t made[MEMRT__COUNTS];  ///< own; allocated blocks
-    size_t freed[MEMRT__COUNTS]; ///< own; freed blocks
+    size_t guard_point;               ///< own; allocated bytes from which a block gets guard pages
+    size_t guard_mean;                ///< own; mean distance of `guard_point`; 0: not drawn
+    size_t realloc;                   ///< own; resized blocks
+    size_t failed;                    ///< own; refused requests
+    size_t made[MEMRT__COUNTS];       ///< own; allocated blocks
+    size_t freed[MEMRT__COUNTS];      ///< own; freed blocks
 } memrt__shard_t;
 
 _Static_assert(sizeof(memrt__shard_t) <= 2048, "a scope costs at most 4 KiB per thread");

@@ -458,6 +458,7 @@ SLOT(locate, 153);
 SLOT(resizable_new_reserved, 154);
 SLOT(resizable_try_shrink, 155);
 SLOT(set_write_frames, 156);
+SLOT(policy_option_set, 157);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

@@ -269,6 +269,7 @@ def clear_array(array: np.ndarray) -> None:
 
 
 VOLATILE = memrt.volatile(clear_array, 3)
+LIMITED_POLICY = memrt.Policy(name="limited", decay=50)
 BUFFER = memrt.types.Buffer(reserve=LARGE)
 ITEMS = np.arange(20_000)
 
@@ -918,6 +919,10 @@ CASES: dict[str, Case] = {
     "memrt.Policy, with a soft limit": Case(lambda g: memrt.Policy(soft="1 GiB")),
     "memrt.Policy.limit": Case(lambda g: g.policy.limit),
     "memrt.Policy.soft_limit": Case(lambda g: g.policy.soft_limit),
+    "memrt.Policy.cache_limit": Case(lambda g: setattr(LIMITED_POLICY, "cache_limit", "5M")),
+    "memrt.Policy.decay": Case(lambda g: setattr(LIMITED_POLICY, "decay", 60)),
+    "memrt.Policy.hugepages": Case(lambda g: LIMITED_POLICY.hugepages),
+    "memrt.Policy.guard": Case(lambda g: setattr(LIMITED_POLICY, "guard", "1G")),
     "memrt.limit": Case(lambda g: memrt.limit("100 GiB"), after=lambda g: memrt.limit(None)),
     "memrt.limit, with a soft limit": Case(
         lambda g: memrt.limit("100 GiB", soft="auto"), after=lambda g: memrt.limit(None)
@@ -1460,6 +1465,9 @@ CASES: dict[str, Case] = {
     "_memrt.is_memrt_handler": Case(lambda g: _memrt.is_memrt_handler(g.policy.handler)),
     "_memrt.default_handler": Case(lambda g: _memrt.default_handler()),
     "_memrt.policy_new": Case(lambda g: _memrt.policy_new("p", 64, None, "5", None, False, None)),
+    "_memrt.policy_option_set": Case(
+        lambda g: _memrt.policy_option_set(LIMITED_POLICY.handler, "decay", "70")
+    ),
     "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),

@@ -260,6 +260,37 @@ static void try_call(const char *name, const char *text)
     HOLDS(api->option_set(name, text, NULL, 0) == status);
 }
 
+static bool is_option_of_policies(const meaning_t *meaning)
+{
+    static const char *const names[] = {"MEMRT_CACHE_LIMIT", "MEMRT_DECAY", "MEMRT_HUGEPAGES",
+                                        "MEMRT_GUARD_SAMPLE"};
+    bool found = false;
+    for (size_t i = 0; meaning != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+        found |= strcmp(meaning->name, names[i]) == 0;
+    }
+    return found;
+}
+
+/// Change a live policy by any name and text.
+static void try_change(const char *name, const char *text)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .decay = "0"};
+    memrt_policy_t *policy;
+    HOLDS(api->policy_new(&options, &policy) == MEMRT_OK);
+    char why[ROOM];
+    size_t value;
+    const meaning_t *meaning = meaning_of(name, true);
+    bool good = is_option_of_policies(meaning) && meaning->reads(text, &value);
+    memrt_status_t status = api->policy_option_set(policy, name, text, why, sizeof(why));
+    bool fixed = status == MEMRT_ENOTSUP && !memrt__options.cache &&
+                 strcmp(meaning->name, "MEMRT_HUGEPAGES") == 0;
+    HOLDS(status == (good ? MEMRT_OK : MEMRT_EINVAL) || (good && fixed));
+    if (status != MEMRT_OK) {
+        expect_sentence(why, sizeof(why));
+    }
+    api->policy_release(policy);
+}
+
 static void try_policy(const char *text)
 {
     memrt_policy_options_t options = {.struct_size = sizeof(options), .cache_limit = text};
@@ -350,6 +381,7 @@ static void try_line(const char *line)
         *equals = '\0';
     }
     try_call(name, text);
+    try_change(name, text);
     try_policy(text);
     free(name);
 }

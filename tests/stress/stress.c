@@ -470,6 +470,21 @@ static void set_option(actor_t *actor)
     REQUIRE(api->option_set(setting[0], setting[1], NULL, 0) == MEMRT_OK);
 }
 
+/// Change an option of the policy in use, which other threads use, too.
+static void set_policy_option(actor_t *actor)
+{
+    static const char *const settings[][2] = {{"cache_limit", "4M"}, {"cache_limit", NULL},
+                                              {"decay", "0"},        {"decay", "3"},
+                                              {"hugepages", "off"},  {"hugepages", "large"},
+                                              {"guard_sample", "0"}, {"guard_sample", "1M"}};
+    const char *const *setting = settings[choose(actor, sizeof(settings) / sizeof(settings[0]))];
+    if (actor->policy != NULL) {
+        memrt_status_t status =
+            api->policy_option_set(actor->policy, setting[0], setting[1], NULL, 0);
+        REQUIRE(status == MEMRT_OK || status == MEMRT_ENOTSUP);
+    }
+}
+
 static void release_unused(actor_t *actor)
 {
     (void)actor;
@@ -510,7 +525,8 @@ static void act(actor_t *actor)
         {free_block, 40},      {hand_block, 70},    {renew_block, 30},
         {find_by_address, 40}, {look_around, 16},   {switch_policy, 16},
         {renew_policy, 4},     {release_unused, 4}, {set_option, 3},
-        {switch_tracking, 3},  {switch_scope, 10},  {tie_policy_to_scope, 4}};
+        {switch_tracking, 3},  {switch_scope, 10},  {tie_policy_to_scope, 4},
+        {set_policy_option, 3}};
     size_t chosen = choose(actor, 1000), i = 0;
     while (chosen >= deeds[i].weight) {
         chosen -= deeds[i++].weight;

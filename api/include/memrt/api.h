@@ -127,8 +127,7 @@ typedef struct memrt_api {
     memrt_acquire_as_fn acquire_as MEMRT_MUST_CHECK;
     memrt_release_as_fn release_as;
     memrt_holders_fn holders;
-    /* --- Tracking, and allocation sites: memrt/observe/tracking.h and memrt/observe/site.h.
-       explain_shortage: memrt/process/process.h. --- */
+    /* --- Tracking, sites: memrt/observe/tracking.h, observe/site.h, process/process.h. --- */
     memrt_tracking_set_fn tracking_set MEMRT_MUST_CHECK;
     memrt_tracking_get_fn tracking_get MEMRT_MUST_CHECK;
     memrt_buffers_fn buffers MEMRT_MUST_CHECK;
@@ -211,6 +210,7 @@ typedef struct memrt_api {
     memrt_resizable_new_reserved_fn resizable_new_reserved MEMRT_MUST_CHECK;
     memrt_resizable_try_shrink_fn resizable_try_shrink MEMRT_MUST_CHECK;
     memrt_set_write_frames_fn set_write_frames;
+    memrt_policy_option_set_fn policy_option_set MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -781,6 +781,9 @@ cdef extern from "memrt/import.h":
     ctypedef int (*memrt_policy_option_fn)(const memrt_policy_t *policy, size_t index,
         memrt_option_t *out) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_policy_option_set_fn)(memrt_policy_t *policy, const char *name,
+        const char *value, char *why, size_t length) noexcept nogil
+
     ctypedef enum memrt_pressure_level_t:
         MEMRT_PRESSURE_NONE
         MEMRT_PRESSURE_LOW
@@ -1018,6 +1021,7 @@ cdef extern from "memrt/import.h":
         memrt_resizable_new_reserved_fn resizable_new_reserved
         memrt_resizable_try_shrink_fn resizable_try_shrink
         memrt_set_write_frames_fn set_write_frames
+        memrt_policy_option_set_fn policy_option_set
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

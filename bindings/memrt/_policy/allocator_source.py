@@ -13,6 +13,7 @@ from typing import Any
 
 from memrt import _memrt
 from memrt._policy.limit_amount import parse_amount
+from memrt._support.public import public
 
 SYMBOL = "memrt_allocator"
 """Name of the table that a shared object exports by default."""
@@ -184,3 +185,47 @@ def _table_address(source: Any) -> int | None:
     if cffi is not None and isinstance(source, cffi._CDataBase):
         return int(cffi.cast(cffi.new_primitive_type("uintptr_t"), source))
     return None
+
+
+@public("memrt.debug")
+def set_default_allocator(allocator: object) -> None:
+    """Set the allocator of the default policy, before its first use.
+
+    The default policy serves all allocations without a policy, also after ``memrt.enable()`` and in
+    jitted code. Policies without an allocator of their own continue to use memrt's allocator. The
+    variable ``MEMRT_ALLOCATOR`` does the same for a program without changes.
+
+    Parameters
+    ----------
+    allocator : object
+        Source of the memory, in a form that :class:`memrt.Policy` accepts.
+
+    Raises
+    ------
+    RuntimeError
+        Memory was requested from the default policy before, or the policy has an allocator from an
+        earlier call or from ``MEMRT_ALLOCATOR``.
+    TypeError
+        The allocator has no known form.
+    ValueError
+        The allocator belongs to a policy or an adaptor, or its table is bad.
+    OSError
+        The library of the allocator cannot be loaded.
+    MemoryError
+        The allocation of a guard failed, in checking mode.
+
+    Notes
+    -----
+    Ownership: the default policy holds the allocator for the life of the process.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> used = memrt.empty(10)
+    >>> try:
+    ...     memrt.debug.set_default_allocator(memrt.adaptors.counting())
+    ... except RuntimeError as error:
+    ...     print(str(error)[:29])
+    default policy must be unused
+    """
+    _memrt.default_allocator_set(allocator_capsule(allocator))

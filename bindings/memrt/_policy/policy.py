@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
+from typing import NoReturn
 from weakref import ref
 
 from memrt import _memrt
@@ -18,12 +19,12 @@ from memrt._policy.limit_amount import (
     set_limit,
     set_soft_limit,
 )
+from memrt._policy.settings import ALL, described, fixed_error, guard_text, setting_text
 from memrt._stats.sizes import sizes as read_sizes
 from memrt._stats.snapshot import Stats, main_figures
 from memrt._stats.snapshot import stats as read_stats
 from memrt._support.html_table import html_table
 from memrt._support.leaving import end_block
-from memrt._support.options import option_text
 from memrt._support.process_object import ProcessObject
 from memrt._support.public import public
 from memrt._support.units import human_bytes
@@ -33,20 +34,6 @@ from memrt._support.units import human_bytes
 _known: dict[int, ref[Policy]] = {}
 
 _SETTINGS = ("cache_limit", "decay", "hugepages")
-_ALL = "1"  # mean of MEMRT_GUARD_SAMPLE with which each array gets guard pages
-
-
-def _setting_text(setting: str, value: int | str | None) -> str | None:
-    return None if value is None else option_text(setting, value)
-
-
-def _guard_text(guard: int | str | None) -> str | None:
-    """Return the mean distance of guarded arrays as a text."""
-    return _ALL if guard == "all" else _setting_text("guard", guard)
-
-
-def _described(option: tuple[str, str]) -> str:
-    return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
 
 
 @public("memrt")
@@ -127,6 +114,11 @@ class Policy(ProcessObject):
     A policy holds its allocator until the last block is freed. Python functions run with the GIL:
     an allocation without the GIL waits for the GIL, and a free without the GIL is queued.
 
+    The properties `cache_limit`, `decay`, `hugepages` and `guard` change the settings of a live
+    policy, also while other threads allocate. A policy that was created without any of the first
+    three shares the cache of the process: a change of these raises TypeError. A policy with an
+    allocator has no settings. Name, alignment and allocator are fixed.
+
     A setting that is None follows the option of the process at any time: see
     :func:`memrt.set_option`. A policy with such settings caches its large blocks separately.
     Such a policy caches nothing after the last reference to the policy is gone.
@@ -141,7 +133,7 @@ class Policy(ProcessObject):
     (0, 80000)
     """
 
-    __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name", "_options")
+    __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name")
 
     _kind = "policy"
     _pickle_advice = "create a policy in the other process"
@@ -150,7 +142,6 @@ class Policy(ProcessObject):
     _handler: object  # a NEP 49 capsule
     _index: int
     _name: str
-    _options: tuple[tuple[str, str], ...]
 
     def __new__(
         cls,
@@ -169,8 +160,8 @@ class Policy(ProcessObject):
         limit_bytes = None if limit is None else parse_amount(limit)
         soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
         check_limits(limit_bytes, soft_bytes)
-        cache, delay, pages = map(_setting_text, _SETTINGS, (cache_limit, decay, hugepages))
-        guarded = _guard_text(guard)
+        cache, delay, pages = map(setting_text, _SETTINGS, (cache_limit, decay, hugepages))
+        guarded = guard_text(guard)
         if pinned and allocator is not None:
             raise ValueError("allocator must be None for a pinned policy")
         settings = (cache, delay, pages, guarded)
@@ -190,9 +181,7 @@ class Policy(ProcessObject):
         """Return the Policy object for the policy of `handler`."""
         policy = object.__new__(cls)
         policy._handler = handler
-        policy._name, policy._alignment, policy._index, policy._options = _memrt.policy_info(
-            handler
-        )
+        policy._name, policy._alignment, policy._index, _ = _memrt.policy_info(handler)
         return _memrt.one_object(_known, policy._index, policy)
 
     @property
@@ -200,15 +189,74 @@ class Policy(ProcessObject):
         """Name of the policy in reports."""
         return self._name
 
+    @name.setter
+    def name(self, name: NoReturn) -> None:
+        raise fixed_error("name", "traces and reports have the name")
+
     @property
     def alignment(self) -> int:
         """Alignment of the policy's data pointers, in bytes."""
         return self._alignment
 
+    @alignment.setter
+    def alignment(self, alignment: NoReturn) -> None:
+        raise fixed_error("alignment", "live blocks have the alignment")
+
     @property
     def options(self) -> dict[str, str]:
         """Options that the policy sets for itself, by the names of ``memrt.debug.options()``."""
-        return dict(self._options)
+        return dict(self._own_options())
+
+    def _own_options(self) -> tuple[tuple[str, str], ...]:
+        return _memrt.policy_info(self._handler)[3]
+
+    def _set_option(self, setting: str, text: str | None) -> None:
+        _memrt.policy_option_set(self._handler, setting, text)
+
+    @property
+    def cache_limit(self) -> str | None:
+        """Maximum bytes of freed blocks above 1 MiB to keep, or None; settable, also to a number.
+
+        Cached memory follows a change at once. None: as the process. Only a policy that was created
+        with `cache_limit`, `decay` or `hugepages` has these settings; see :class:`memrt.Policy`.
+        """
+        return self.options.get("MEMRT_CACHE_LIMIT")
+
+    @cache_limit.setter
+    def cache_limit(self, amount: int | str | None) -> None:
+        self._set_option("cache_limit", setting_text("cache_limit", amount))
+
+    @property
+    def decay(self) -> str | None:
+        """Milliseconds until cached memory goes back, or None; settable as `cache_limit`."""
+        return self.options.get("MEMRT_DECAY")
+
+    @decay.setter
+    def decay(self, milliseconds: int | str | None) -> None:
+        self._set_option("decay", setting_text("decay", milliseconds))
+
+    @property
+    def hugepages(self) -> str | None:
+        """Blocks that get huge pages, or None; settable as `cache_limit`, for later blocks."""
+        return self.options.get("MEMRT_HUGEPAGES")
+
+    @hugepages.setter
+    def hugepages(self, mode: str | None) -> None:
+        self._set_option("hugepages", setting_text("hugepages", mode))
+
+    @property
+    def guard(self) -> str | None:
+        """Arrays between pages without access, "all" or a mean in bytes, or None; settable.
+
+        A change applies to later arrays of a policy with memrt's allocator, also of
+        :func:`memrt.debug.default_policy`.
+        """
+        mean = self.options.get("MEMRT_GUARD_SAMPLE")
+        return "all" if mean == ALL else mean
+
+    @guard.setter
+    def guard(self, guard: int | str | None) -> None:
+        self._set_option("guard_sample", guard_text(guard))
 
     @property
     def limit(self) -> int | None:
@@ -277,7 +325,7 @@ class Policy(ProcessObject):
         return handlers.problem_of(left, f"policy {self._name!r}")
 
     def __repr__(self) -> str:
-        settings = "".join(map(_described, self._options))
+        settings = "".join(map(described, self._own_options()))
         limits = limit_text(self._handler)
         kind = type(self).__name__
         return f"<memrt.{kind} {self._name!r}, alignment {self._alignment}{settings}{limits}>"
@@ -285,7 +333,7 @@ class Policy(ProcessObject):
     def _repr_html_(self) -> str:
         """Return settings and main figures as an HTML table, for notebooks."""
         limit = self.limit
-        rows = [("alignment", str(self._alignment)), *self._options]
+        rows = [("alignment", str(self._alignment)), *self._own_options()]
         rows += [] if limit is None else [("limit", human_bytes(limit))]
         figures = main_figures(self.stats()).items()
         title = f"memrt.{type(self).__name__} {self._name!r}"
@@ -314,50 +362,6 @@ def default_policy() -> Policy:
     <memrt.Policy 'default', alignment 64>
     """
     return Policy._from_handler(_memrt.default_handler())
-
-
-@public("memrt.debug")
-def set_default_allocator(allocator: object) -> None:
-    """Set the allocator of the default policy, before its first use.
-
-    The default policy serves all allocations without a policy, also after ``memrt.enable()`` and in
-    jitted code. Policies without an allocator of their own continue to use memrt's allocator. The
-    variable ``MEMRT_ALLOCATOR`` does the same for a program without changes.
-
-    Parameters
-    ----------
-    allocator : object
-        Source of the memory, in a form that :class:`memrt.Policy` accepts.
-
-    Raises
-    ------
-    RuntimeError
-        Memory was requested from the default policy before, or the policy has an allocator from an
-        earlier call or from ``MEMRT_ALLOCATOR``.
-    TypeError
-        The allocator has no known form.
-    ValueError
-        The allocator belongs to a policy or an adaptor, or its table is bad.
-    OSError
-        The library of the allocator cannot be loaded.
-    MemoryError
-        The allocation of a guard failed, in checking mode.
-
-    Notes
-    -----
-    Ownership: the default policy holds the allocator for the life of the process.
-
-    Examples
-    --------
-    >>> import memrt
-    >>> used = memrt.empty(10)
-    >>> try:
-    ...     memrt.debug.set_default_allocator(memrt.adaptors.counting())
-    ... except RuntimeError as error:
-    ...     print(str(error)[:29])
-    default policy must be unused
-    """
-    _memrt.default_allocator_set(allocator_capsule(allocator))
 
 
 @public("memrt.debug")

@@ -96,6 +96,32 @@ static PyObject *default_allocator_set(PyObject *module, PyObject *capsule)
     return memrt__raise(status, "cannot set the allocator of the default policy");
 }
 
+static PyObject *policy_option_set(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    const char *name, *value;
+    char why[MEMRT__WHY_MAX];
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Osz:policy_option_set", &object, &name, &value)) {
+        return NULL;
+    }
+    PyObject *handler = memrt__current_handler_for(object);
+    if (handler == NULL) {
+        return NULL;
+    }
+    memrt_policy_t *policy = memrt__handler_policy(handler);
+    memrt_status_t status;
+    /* The purger may have to start or stop, and memory may be given back. */
+    Py_BEGIN_ALLOW_THREADS;
+    status = memrt__api()->policy_option_set(policy, name, value, why, sizeof(why));
+    Py_END_ALLOW_THREADS;
+    Py_DECREF(handler);
+    if (status != MEMRT_OK) {
+        return memrt__raise_why(status, why);
+    }
+    Py_RETURN_NONE;
+}
+
 static int append_option(PyObject *list, const memrt_option_t *option)
 {
     PyObject *pair = Py_BuildValue("(sN)", option->name, memrt__text(option->value));
@@ -204,6 +230,9 @@ PyMethodDef memrt__policy_methods[] = {
     {"default_allocator_set", default_allocator_set, METH_O,
      "default_allocator_set(capsule, /)\n\n"
      "Set the allocator of the default policy, once and before its first use."},
+    {"policy_option_set", policy_option_set, METH_VARARGS,
+     "policy_option_set(handler, name, value)\n\n"
+     "Set an option of a live policy. A value of None follows the option of the process."},
     {"policy_info", get_policy_info, METH_O,
      "policy_info(handler) -> (name, alignment, index, options)\n\n"
      "Return the properties of a policy. Alignment in bytes."},

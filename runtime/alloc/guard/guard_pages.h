@@ -31,6 +31,11 @@
 /// Mean distance in bytes of guarded blocks below which each allocation takes the slow path.
 #define MEMRT__GUARD_PAGES_CLOSE ((size_t)1 << 20)
 
+static inline bool memrt__guard_pages_are_close(size_t mean)
+{
+    return mean - 1 < MEMRT__GUARD_PAGES_CLOSE - 1;
+}
+
 /// Whether guard pages are started. Atomic, release; the value never returns to 0.
 extern MEMRT__HIDDEN size_t memrt__guard_pages_ready;
 

@@ -10,19 +10,20 @@
 
 memrt__large_cache_t memrt__large_cache_shared = {.limits = MEMRT__INHERIT_ALL};
 
-static size_t choose_limit(size_t own, const size_t *of_process)
+static size_t choose_limit(const size_t *of_cache, const size_t *of_process)
 {
+    size_t own = memrt__load_relaxed(of_cache);
     return own != MEMRT__INHERIT ? own : memrt__load_relaxed(of_process);
 }
 
 size_t memrt__cache_room_decay(const memrt__large_cache_t *cache)
 {
-    return choose_limit(cache->limits.decay, &memrt__options.decay);
+    return choose_limit(&cache->limits.decay, &memrt__options.decay);
 }
 
 static size_t get_cache_limit(const memrt__large_cache_t *cache)
 {
-    return choose_limit(cache->limits.cache_limit, &memrt__options.cache_limit);
+    return choose_limit(&cache->limits.cache_limit, &memrt__options.cache_limit);
 }
 
 void memrt__cache_room_change_late(memrt__large_cache_t *cache, size_t in_use, size_t requested)

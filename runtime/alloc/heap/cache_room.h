@@ -20,7 +20,8 @@ struct memrt__large_cache {
         requested;    ///< bytes; `requested`: part of in_use that the system has not given yet
     size_t most_used; ///< high-water mark of memrt__cache_room_used()
     bool closed;
-    memrt__limits_t limits;             ///< fixed
+    bool mode_changed;      ///< mappings may differ in advice, because limits.huge_pages changed
+    memrt__limits_t limits; ///< written under the lock, read without
     size_t late_in_use, late_requested; ///< any thread, relaxed add; changes not yet applied
     memrt__large_cache_t *next_other;   ///< list of all caches, from memrt__large_cache_shared on
 };

@@ -324,6 +324,29 @@ void memrt__heap_close(const memrt_allocator_t *allocator)
     }
 }
 
+bool memrt__has_limits(const memrt_allocator_t *allocator)
+{
+    bool ours = memrt__is_heap(allocator) || allocator->alloc == memrt__uncached_allocator.alloc;
+    return ours && allocator->ctx != NULL;
+}
+
+bool memrt__heap_change_limits(const memrt_allocator_t *allocator, const memrt__limits_t *before,
+                               const memrt__limits_t *limits)
+{
+    MEMRT__ASSERT(memrt__has_limits(allocator));
+    if (!memrt__is_heap(allocator)) {
+        return limits->huge_pages == before->huge_pages;
+    }
+    memrt__large_cache_change(allocator->ctx, limits);
+    return true;
+}
+
+void memrt__heap_apply_limits(void)
+{
+    memrt__large_cache_trim();
+    memrt__purger_hurry();
+}
+
 static void apply_huge_mode(memrt__huge_t before, memrt__huge_t now)
 {
     memrt__large_cache_readvise();
@@ -338,6 +361,5 @@ void memrt__heap_follow(memrt__huge_t before)
     if (now != before) {
         apply_huge_mode(before, now);
     }
-    memrt__large_cache_trim();
-    memrt__purger_hurry();
+    memrt__heap_apply_limits();
 }

@@ -39,6 +39,11 @@ bool memrt__large_cache_bytes(size_t size, size_t *bytes)
 /* Under the lock of rank LARGE_CACHE: */
 static bool modes_differ; /* the mode of the process changed, so mappings may differ in advice */
 
+static bool follows_mode_of_process(const memrt__large_cache_t *cache)
+{
+    return memrt__load_relaxed(&cache->limits.huge_pages) == MEMRT__INHERIT;
+}
+
 static void update_shortest_decay(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
@@ -152,7 +157,7 @@ static void unmap_uncached(memrt__large_cache_t *cache, void *mapping, size_t by
 void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t align, bool zeroed)
 {
     MEMRT__ASSERT(bytes % memrt__os_page_size() == 0 && memrt__is_power_of_two(align));
-    memrt__huge_t huge = memrt__huge_of(cache->limits.huge_pages);
+    memrt__huge_t huge = memrt__huge_of(memrt__load_relaxed(&cache->limits.huge_pages));
     memrt__cached_mapping_t *excess = NULL;
     bool purge = false;
     if (!memrt__cache_room_lock(cache)) {
@@ -194,7 +199,7 @@ void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t 
     MEMRT__ASSERT((size_t)mapping % memrt__os_page_size() == 0 && cache->in_use >= bytes);
     memrt__mapping_table_mark(mapping, MEMRT__USE_CACHED);
     *entry = (memrt__cached_mapping_t){.bytes = bytes, .since = memrt__os_now_ns()};
-    entry->mixed = modes_differ && cache->limits.huge_pages == MEMRT__INHERIT;
+    entry->mixed = cache->mode_changed || (modes_differ && follows_mode_of_process(cache));
     cache->in_use -= bytes;
     memrt__mapping_lists_insert(&cache->lists, entry);
     memrt__mapping_lists_shrink(&cache->lists, memrt__cache_room_max(cache), &excess);
@@ -210,7 +215,8 @@ void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size
         return NULL;
     }
     memrt__cached_mapping_t *excess = NULL;
-    memrt__mapped_advise(moved, new_bytes, memrt__huge_of(cache->limits.huge_pages));
+    memrt__mapped_advise(moved, new_bytes,
+                         memrt__huge_of(memrt__load_relaxed(&cache->limits.huge_pages)));
     if (!memrt__cache_room_lock(cache)) {
         memrt__cache_room_change_late(cache, new_bytes - old_bytes, 0);
         return moved;
@@ -228,7 +234,7 @@ static void mark_entries_mixed(memrt__large_cache_t *cache)
 {
     for (memrt__cached_mapping_t *entry = cache->lists.cached.oldest; entry != NULL;
          entry = entry->newer) {
-        entry->mixed |= cache->limits.huge_pages == MEMRT__INHERIT;
+        entry->mixed |= cache->mode_changed || follows_mode_of_process(cache);
     }
 }
 
@@ -240,6 +246,19 @@ void memrt__large_cache_readvise(void)
          cache = cache->next_other) {
         mark_entries_mixed(cache);
     }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+}
+
+void memrt__large_cache_change(memrt__large_cache_t *cache, const memrt__limits_t *limits)
+{
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    MEMRT__ASSERT(cache != &memrt__large_cache_shared);
+    if (memrt__load_relaxed(&cache->limits.huge_pages) != limits->huge_pages) {
+        cache->mode_changed = true;
+        mark_entries_mixed(cache);
+    }
+    memrt__limits_store(&cache->limits, limits);
+    update_shortest_decay();
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
 }
 

@@ -51,6 +51,10 @@ void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size
 /// a marked mapping anew.
 void memrt__large_cache_readvise(void);
 
+/// Change the limits of a cache that is not the cache of the process. The next change of the cache,
+/// or memrt__large_cache_trim(), unmaps what exceeds the new limits.
+void memrt__large_cache_change(memrt__large_cache_t *cache, const memrt__limits_t *limits);
+
 /// Return the bytes in a cache, including mappings that the system refused to unmap.
 size_t memrt__large_cache_cached(const memrt__large_cache_t *cache);
 

@@ -645,6 +645,8 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(policy_alignment, KNOWN, REQUIRE(checked->policy_alignment(owner) == 64))                 \
     SLOT(policy_index, KNOWN, REQUIRE(checked->policy_index(owner) != 0))                          \
     SLOT(policy_option, KNOWN, checked->policy_option(owner, 0, &made_option))                     \
+    SLOT(policy_option_set, HELD,                                                                  \
+         REQUIRE(checked->policy_option_set(owner, "", "", NULL, 0) == MEMRT_EINVAL))              \
     SLOT(stats_read, KNOWN, REQUIRE(checked->stats_read(owner, &made_stats) == MEMRT_OK))          \
     SLOT(stats_sizes, KNOWN, REQUIRE(checked->stats_sizes(owner, &made_counts) == MEMRT_OK))       \
     SLOT(stats_reset_peak, KNOWN, checked->stats_reset_peak(owner))                                \

@@ -243,30 +243,6 @@ TEST(unknown_option_is_refused_and_message_is_cut_to_buffer)
     ck_assert_int_eq(memrt__options_check("MEMRT_", "5", NULL, 0), MEMRT_EINVAL);
 }
 
-TEST(policy_limits_list_only_options_that_are_set)
-{
-    memrt__limits_t own;
-    memrt_option_t row;
-    ck_assert(memrt__limits_read(NULL, NULL, NULL, NULL, &own));
-    ck_assert(!memrt__limits_row(&own, 0, &row));
-    ck_assert(memrt__limits_read("off", NULL, "never", NULL, &own));
-    ck_assert(memrt__limits_row(&own, 0, &row));
-    ck_assert_str_eq(row.name, "MEMRT_DECAY");
-    ck_assert_str_eq(row.value, "never");
-    ck_assert(memrt__limits_row(&own, 1, &row));
-    ck_assert_str_eq(row.name, "MEMRT_HUGEPAGES");
-    ck_assert_str_eq(row.value, "off");
-    ck_assert(!memrt__limits_row(&own, 2, &row));
-    ck_assert(!memrt__limits_row(&own, SIZE_MAX, &row));
-    ck_assert(memrt__limits_read(NULL, "none", NULL, NULL, &own));
-    ck_assert(memrt__limits_row(&own, 0, &row));
-    ck_assert_str_eq(row.value, "none");
-    ck_assert(!memrt__limits_read("on", NULL, NULL, NULL, &own));
-    ck_assert(!memrt__limits_read(NULL, "many", NULL, NULL, &own));
-    ck_assert(!memrt__limits_read(NULL, NULL, "soon", NULL, &own));
-    ck_assert(!memrt__limits_read(NULL, NULL, NULL, "all", &own));
-}
-
 TEST(alignment_option_is_read_as_a_number)
 {
     read_with_variable("MEMRT_ALIGNMENT", "4096");

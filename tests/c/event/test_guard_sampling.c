@@ -7,8 +7,10 @@
 #include <memrt/dlpack.h>
 
 #include "runtime/alloc/guard/guard_pages.h"
+#include "runtime/base/slow_path.h"
 #include "runtime/config/options.h"
 #include "runtime/event/guard_sampling.h"
+#include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 
@@ -116,6 +118,172 @@ TEST(subpolicy_in_scope_guards_as_its_policy)
     ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
     api->scope_release(scope);
     api->policy_release(all);
+}
+
+static void set_guards(memrt_policy_t *policy, const char *mean)
+{
+    ck_assert_int_eq(api->policy_option_set(policy, "guard_sample", mean, NULL, 0), MEMRT_OK);
+}
+
+TEST(mean_of_a_live_policy_changes)
+{
+    if (!can_sample()) {
+        return;
+    }
+    memrt_policy_t *policy = create_guarded_policy(NULL);
+    memrt_option_t row;
+    ck_assert_uint_eq(count_guarded(policy), 0);
+    set_guards(policy, "1");
+    ck_assert_uint_eq(count_guarded(policy), 1000);
+    ck_assert_uint_eq(count_guarded(NULL), 0); /* other policies only take the slow path */
+    ck_assert(memrt__is_slow(MEMRT__SLOW_CLOSE));
+    ck_assert_int_eq(api->policy_option(policy, 0, &row), 1);
+    ck_assert_str_eq(row.value, "1");
+    set_guards(policy, "1G");
+    ck_assert(!memrt__is_slow(MEMRT__SLOW_CLOSE));
+    ck_assert_uint_lt(count_guarded(policy), 10);
+    set_guards(policy, "10000");
+    size_t count = count_guarded(policy); /* 500,500 bytes */
+    ck_assert_uint_gt(count, 10);
+    ck_assert_uint_lt(count, 100);
+    set_guards(policy, NULL);
+    ck_assert_uint_eq(count_guarded(policy), 0);
+    ck_assert_int_eq(api->policy_option(policy, 0, &row), 0);
+    api->policy_release(policy);
+}
+
+TEST(slow_path_ends_with_the_last_policy_that_needs_it)
+{
+    if (!can_sample()) {
+        return;
+    }
+    memrt_policy_t *first = create_guarded_policy("64M"), *second = create_guarded_policy("0"),
+                   *slow = create_guarded_policy("1");
+    set_guards(slow, "2"); /* has no fast path that could miss blocks */
+    ck_assert(!memrt__is_slow(MEMRT__SLOW_CLOSE));
+    set_guards(first, "1");
+    set_guards(second, "1");
+    api->policy_release(first);
+    api->policy_release(slow);
+    ck_assert(memrt__is_slow(MEMRT__SLOW_CLOSE));
+    ck_assert_uint_eq(count_guarded(second), 1000);
+    api->policy_release(second);
+    ck_assert(!memrt__is_slow(MEMRT__SLOW_CLOSE));
+}
+
+TEST(changed_mean_holds_in_scopes_that_have_blocks)
+{
+    if (!can_sample()) {
+        return;
+    }
+    memrt_policy_t *policy = create_guarded_policy(NULL);
+    memrt_scope_t *scope;
+    ck_assert_int_eq(api->scope_open(NULL, "changed", &scope), MEMRT_OK);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    ck_assert_uint_eq(count_guarded(policy), 0);
+    set_guards(policy, "1");
+    ck_assert_uint_eq(count_guarded(policy), 1000);
+    memrt_policy_t *inside;
+    ck_assert_int_eq(api->scope_policy(scope, policy, &inside), MEMRT_OK);
+    set_guards(inside, "0");
+    ck_assert_uint_eq(count_guarded(policy), 0);
+    api->policy_release(inside);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    api->scope_release(scope);
+    api->policy_release(policy);
+}
+
+TEST(default_policy_guards_blocks_from_a_change_on)
+{
+    if (!can_sample()) {
+        return;
+    }
+    set_guards(api->policy_default(), "1");
+    memrt_allocator_t other = *api->allocator_system();
+    ck_assert_int_eq(api->policy_default_set_allocator(&other), MEMRT_EBUSY);
+    ck_assert_uint_eq(count_guarded(NULL), 1000);
+    set_guards(api->policy_default(), NULL);
+    ck_assert_uint_eq(count_guarded(NULL), 0);
+}
+
+static void expect_fixed_guards(memrt_policy_t *policy, const char *mean, memrt_status_t status,
+                                const char *part)
+{
+    char why[256] = "";
+    memrt_option_t row;
+    ck_assert_int_eq(api->policy_option_set(policy, "guard_sample", mean, why, sizeof(why)),
+                     status);
+    ck_assert_msg(strstr(why, part) != NULL, "%s", why);
+    ck_assert_int_eq(api->policy_option(policy, 0, &row), 0);
+}
+
+TEST(change_of_guards_needs_memory_and_memrts_allocator)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options),
+                                      .allocator = api->allocator_system()};
+    memrt_policy_t *other, *policy = create_guarded_policy(NULL);
+    ck_assert_int_eq(api->policy_new(&options, &other), MEMRT_OK);
+    expect_fixed_guards(other, "1", MEMRT_ENOTSUP, "must have memrt's allocator to change guard");
+    expect_fixed_guards(policy, "some", MEMRT_EINVAL, "guard_sample must be");
+    if (can_sample() && !memrt__guard_is_on()) {
+        kernel_refuse(KERNEL_MAP, 0, 1);
+        expect_fixed_guards(policy, "1", MEMRT_ENOMEM, "no memory for guard pages");
+        kernel_obey();
+    }
+    set_guards(policy, "64M"); /* also in checking mode, without effect */
+    ck_assert_int_eq(memrt__options.check && memrt__guard_is_on(), 0);
+    api->policy_release(policy);
+    api->policy_release(other);
+}
+
+static void change_mean_in_child(void *policy)
+{
+    REQUIRE(api->policy_option_set(policy, "guard_sample", "1", NULL, 0) == MEMRT_OK);
+    REQUIRE(count_guarded(policy) == 1000);
+}
+
+TEST(mean_changes_in_forked_child_alone)
+{
+    if (!can_sample()) {
+        return;
+    }
+    memrt_policy_t *policy = create_guarded_policy("0");
+    void *kept = api->block_alloc(policy, 1000); /* so that the child has two accounts */
+    child_expect_success(change_mean_in_child, policy);
+    ck_assert_uint_eq(count_guarded(policy), 0);
+    api->block_free(policy, kept, 0);
+    api->policy_release(policy);
+}
+
+/// Thread 0 changes the mean; the other threads use the policy.
+static void sample_by_changing_mean(size_t index, void *policy)
+{
+    static const char *const means[] = {"1", "0", "100000", "2M", NULL};
+    for (size_t round = 0; round < 300; round++) {
+        if (index == 0) {
+            REQUIRE(api->policy_option_set(policy, "guard_sample", means[round % 5], NULL, 0) ==
+                    MEMRT_OK);
+        } else {
+            char *block = api->block_alloc(policy, 1000 * index);
+            REQUIRE(block != NULL);
+            block[0] = block[999] = 1;
+            block = api->block_realloc(policy, block, 2000);
+            REQUIRE(block != NULL && block[999] == 1);
+            api->block_free(policy, block, 0);
+        }
+    }
+}
+
+TEST(mean_changes_beside_threads_that_allocate)
+{
+    if (!can_sample()) {
+        return;
+    }
+    memrt_policy_t *policy = create_guarded_policy("0");
+    crew_run(4, sample_by_changing_mean, policy);
+    set_guards(policy, "0");
+    ck_assert_uint_eq(count_guarded(policy), 0);
+    api->policy_release(policy);
 }
 
 TEST(policy_with_guards_needs_memory_and_memrts_allocator)

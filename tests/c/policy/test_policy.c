@@ -133,6 +133,68 @@ TEST(policy_with_bad_limit_or_limits_on_allocator_is_refused)
     }
 }
 
+/// Set an option of a policy; return the value in force in row 0, or "".
+static const char *set_first_option(memrt_policy_t *policy, const char *name, const char *value)
+{
+    static memrt_option_t row;
+    ck_assert_int_eq(api->policy_option_set(policy, name, value, NULL, 0), MEMRT_OK);
+    return api->policy_option(policy, 0, &row) ? row.value : "";
+}
+
+TEST(option_of_live_policy_changes)
+{
+    memrt_policy_options_t options = build_limits(NULL, "70", NULL);
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    ck_assert_str_eq(set_first_option(policy, "decay", "80"), "80");
+    ck_assert_str_eq(set_first_option(policy, "MEMRT_DECAY", NULL), "");
+    ck_assert_str_eq(set_first_option(policy, "cache_limit", "3M"), "3145728");
+    ck_assert_str_eq(set_first_option(policy, "cache_limit", NULL), "");
+    memrt_status_t status = api->policy_option_set(policy, "hugepages", "off", NULL, 0);
+    ck_assert_int_eq(status, memrt__options.cache ? MEMRT_OK : MEMRT_ENOTSUP);
+    api->policy_release(policy);
+}
+
+static void expect_refused(memrt_policy_t *policy, const char *name, const char *value,
+                           memrt_status_t status, const char *part)
+{
+    char why[256] = "";
+    ck_assert_int_eq(api->policy_option_set(policy, name, value, why, sizeof(why)), status);
+    ck_assert_msg(strstr(why, part) != NULL, "%s", why);
+}
+
+TEST(bad_change_of_policy_option_is_refused_with_reason)
+{
+    memrt_policy_options_t options = build_limits(NULL, "70", NULL);
+    memrt_policy_t *policy, *other = create_policy_over(&memrt__system_allocator, "other");
+    memrt_option_t row;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    expect_refused(policy, "decay", "soon", MEMRT_EINVAL, "decay must be");
+    expect_refused(policy, "alignment", "64", MEMRT_EINVAL, "got 'alignment'");
+    expect_refused(policy, "nothing", NULL, MEMRT_EINVAL, "got 'nothing'");
+    expect_refused(other, "decay", "5", MEMRT_ENOTSUP, "policy 'other' must have a cache");
+    expect_refused(api->policy_default(), "decay", "5", MEMRT_ENOTSUP, "policy 'default' must");
+    ck_assert_int_eq(api->policy_option(policy, 0, &row), 1);
+    ck_assert_str_eq(row.value, "70");
+    ck_assert_int_eq(api->policy_option(other, 0, &row), 0);
+    api->policy_release(policy);
+    api->policy_release(other);
+}
+
+TEST(huge_pages_of_policy_without_caches_are_fixed)
+{
+    memrt_policy_options_t options = build_limits(NULL, NULL, "off");
+    bool cached = memrt__options.cache;
+    memrt_policy_t *policy;
+    memrt__options.cache = false;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    memrt__options.cache = cached;
+    expect_refused(policy, "hugepages", "large", MEMRT_ENOTSUP, "process without caches");
+    ck_assert_int_eq(api->policy_option_set(policy, "hugepages", "off", NULL, 0), MEMRT_OK);
+    ck_assert_int_eq(api->policy_option_set(policy, "decay", "5", NULL, 0), MEMRT_OK);
+    api->policy_release(policy);
+}
+
 TEST(policy_options_of_old_size_ignore_limits)
 {
     memrt_policy_options_t options = build_limits("much", "much", "much");

@@ -318,6 +318,16 @@ static outcome_t try_limit_set(ground_t *ground)
     return convert_status(status, true);
 }
 
+/// Exclude blocks from guard pages: only guard pages themselves would need memory, at the first
+/// request of the process.
+static outcome_t try_policy_option_set(ground_t *ground)
+{
+    ck_assert_int_eq(api->policy_option_set(ground->policy, "guard_sample", "0", NULL, 0),
+                     MEMRT_OK);
+    return convert_status(api->policy_option_set(ground->policy, "guard_sample", NULL, NULL, 0),
+                          true);
+}
+
 static outcome_t try_limit_set_soft(ground_t *ground)
 {
     memrt_status_t status = api->limit_set_soft(ground->policy, NULL, 1 << 30);
@@ -1059,7 +1069,7 @@ const slot_t slots[] = {
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
     CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
-    PLAIN(set_write_frames),
+    PLAIN(set_write_frames), MODEST(policy_option_set),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

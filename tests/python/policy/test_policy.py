@@ -450,6 +450,79 @@ def test_bad_guard_of_a_policy_is_refused(before, arguments, error):
         memrt.Policy(**arguments)
 
 
+def test_options_of_a_live_policy_change(before):
+    policy = memrt.Policy(decay=70)
+    policy.cache_limit, policy.decay = "2M", "never"
+    assert (policy.cache_limit, policy.decay, policy.hugepages) == ("2097152", "never", None)
+    assert "cache_limit 2097152, decay never" in repr(policy)
+    policy.cache_limit = policy.decay = None
+    assert policy.options == {}
+    policy.decay = np.int64(5)
+    assert policy.options == {"MEMRT_DECAY": "5"}
+
+
+def test_guard_of_a_live_policy_changes(before):
+    policy = memrt.Policy(name="later")
+    for guard, shown in (("all", "1"), ("64M", "67108864"), (0, "0")):
+        policy.guard = guard
+        assert policy.guard == (guard if guard == "all" else shown)
+        assert repr(policy) == f"<memrt.Policy 'later', alignment 64, guard_sample {shown}>"
+        assert ("MEMRT_GUARD_SAMPLE", shown) in policy.options.items()
+    policy.guard = None
+    assert (policy.guard, policy.options) == (None, {})
+
+
+def test_options_of_a_live_policy_change_in_a_scope(before):
+    policy = memrt.Policy(name="both", decay=70)
+    with memrt.scope("inner"), policy:
+        np.ones(10)
+        policy.decay, policy.guard = 80, 0
+    assert policy.options == {"MEMRT_DECAY": "80", "MEMRT_GUARD_SAMPLE": "0"}
+
+
+def test_cached_memory_follows_the_limit_of_a_live_policy(before):
+    policy = memrt.Policy(cache_limit="none", decay="never")
+    with policy:
+        np.ones(1_000_000)  # 8 MB, kept for reuse where the process has caches
+    policy.cache_limit = 0
+    assert policy.stats().cached == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "reason"),
+    [
+        ("decay", "soon", ValueError, "decay must be"),
+        ("cache_limit", -1, ValueError, "cache_limit must be"),
+        ("hugepages", 7, ValueError, "hugepages must be"),
+        ("decay", 1.5, TypeError, "decay must be"),
+        ("guard", "some", ValueError, "guard_sample must be a number of bytes"),
+        ("guard", 1.5, TypeError, "guard must be a text or a whole number"),
+        ("alignment", 128, AttributeError, "live blocks have the alignment"),
+        ("name", "other", AttributeError, "traces and reports have the name"),
+        ("allocator", None, AttributeError, "no attribute 'allocator'"),
+    ],
+)
+def test_bad_change_of_a_policy_is_refused_with_reason(before, name, value, error, reason):
+    policy = memrt.Policy(name="lean", decay=70)
+    with pytest.raises(error, match=reason):
+        setattr(policy, name, value)
+    assert policy.options == {"MEMRT_DECAY": "70"}
+    assert (policy.alignment, policy.name) == (64, "lean")
+
+
+def test_policy_without_own_cache_refuses_changes(before):
+    for policy in (memrt.Policy(), memrt.debug.default_policy()):
+        with pytest.raises(TypeError, match="must have a cache of its own to change decay"):
+            policy.decay = 5
+        assert policy.decay is None
+    with pytest.raises(TypeError, match="must have memrt's allocator to change guard_sample"):
+        memrt.Policy(allocator=memrt.adaptors.counting()).guard = "all"
+    with pytest.raises(TypeError):
+        memrt._memrt.policy_option_set(None, "decay", "5", "more")
+    with pytest.raises(TypeError):
+        memrt._memrt.policy_option_set(5, "decay", "5")
+
+
 def test_options_of_a_policy_outlive_its_object(before):
     policy = memrt.Policy(name="own", decay="never", hugepages="ADVISE")
     own = {"MEMRT_DECAY": "never", "MEMRT_HUGEPAGES": "advise"}

@@ -406,6 +406,85 @@ TEST(large_cache_follows_changed_decay_and_cache_limit)
     memrt__allocator_release_unused(pool);
 }
 
+TEST(cache_follows_changed_options_of_its_policy)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt_policy_t *policy = create_limited_policy("none", NULL, NULL);
+    measure_policy_cache(policy, 4);
+    ck_assert_uint_ge(stats_of(policy).cached, 4 * LARGE_BLOCK);
+    ck_assert_int_eq(api->policy_option_set(policy, "cache_limit", "4M", NULL, 0), MEMRT_OK);
+    ck_assert_uint_lt(stats_of(policy).cached, (size_t)4 << 20);
+    ck_assert_uint_gt(stats_of(policy).cached, 0);
+    ck_assert_int_eq(api->policy_option_set(policy, "cache_limit", NULL, NULL, 0), MEMRT_OK);
+    ck_assert_uint_ge(measure_policy_cache(policy, 4), 4 * LARGE_BLOCK);
+    ck_assert_int_eq(api->policy_option_set(policy, "decay", "0", NULL, 0), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(policy).cached, 0);
+    ck_assert_uint_eq(measure_policy_cache(policy, 2), 0);
+    ck_assert_int_eq(api->policy_option_set(policy, "decay", "3", NULL, 0), MEMRT_OK);
+    measure_policy_cache(policy, 2);
+    while (stats_of(policy).cached != 0) {
+        sched_yield();
+    }
+    api->policy_release(policy);
+}
+
+TEST(reused_block_has_the_changed_huge_page_mode_of_its_policy)
+{
+    static const char *const modes[] = {"off", "advise", "off", NULL, "advise"};
+    static const advice_t expected[] = {ADVICE_NONE, ADVICE_HUGE, ADVICE_SMALL, ADVICE_SMALL,
+                                        ADVICE_HUGE};
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    ck_assert_int_eq(api->option_set("hugepages", "off", NULL, 0), MEMRT_OK);
+    memrt_policy_t *policy = create_limited_policy("none", "never", "off");
+    measure_policy_cache(policy, 1);
+    ck_assert_int_eq(api->option_set("hugepages", "advise", NULL, 0), MEMRT_OK);
+    ck_assert_int_eq(api->option_set("hugepages", "off", NULL, 0), MEMRT_OK);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        memrt_status_t status = api->policy_option_set(policy, "hugepages", modes[i], NULL, 0);
+        ck_assert_int_eq(status, MEMRT_OK);
+        char *block = api->block_alloc(policy, LARGE_BLOCK);
+        ck_assert(!advice_is_taken() || advice_at(block + (LARGE_BLOCK / 2)) == expected[i]);
+        api->block_free(policy, block, 0);
+    }
+    api->policy_release(policy);
+}
+
+/// Thread 0 changes the options of a policy; the other threads use the policy.
+static void use_changing_policy(size_t index, void *context)
+{
+    static const char *const limits[] = {"none", "4M", "0", NULL};
+    static const char *const decays[] = {"never", "0", "1", NULL};
+    static const char *const modes[] = {"off", "advise", "large", NULL};
+    memrt_option_t row;
+    for (size_t round = 0; round < 200; round++) {
+        if (index == 0) {
+            const char *limit = limits[round % 4], *decay = decays[round / 3 % 4];
+            REQUIRE(api->policy_option_set(context, "cache_limit", limit, NULL, 0) == MEMRT_OK);
+            REQUIRE(api->policy_option_set(context, "decay", decay, NULL, 0) == MEMRT_OK);
+            REQUIRE(api->policy_option_set(context, "hugepages", modes[round / 5 % 4], NULL, 0) ==
+                    MEMRT_OK);
+        } else {
+            char *block = api->block_alloc(context, LARGE_BLOCK + (round % 3 << 20));
+            REQUIRE(block != NULL);
+            block[0] = block[LARGE_BLOCK - 1] = 1;
+            block = api->block_realloc(context, block, LARGE_BLOCK);
+            REQUIRE(block != NULL);
+            api->block_free(context, block, 0);
+            api->policy_option(context, round % 3, &row);
+        }
+    }
+}
+
+TEST(options_of_a_policy_change_beside_threads_that_allocate)
+{
+    memrt_policy_t *policy = create_limited_policy("none", "never", "off");
+    crew_run(4, use_changing_policy, policy);
+    ck_assert_int_eq(api->policy_option_set(policy, "cache_limit", "0", NULL, 0), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(policy).cached, 0);
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->policy_release(policy);
+}
+
 TEST(shorter_policy_decay_is_served_before_process_decay)
 {
     suite_set_decay(3600000);
