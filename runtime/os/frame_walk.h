@@ -24,7 +24,7 @@ typedef struct memrt__frame_registers {
 /// Store the registers of the calling function.
 #define MEMRT__FRAME_CAPTURE(registers)                                                            \
     __asm__ volatile("leaq 0f(%%rip), %0\n0:\tmovq %%rsp, %1\n\tmovq %%rbp, %2"                    \
-                     : "=r"((registers).pc), "=m"((registers).rsp), "=m"((registers).rbp))
+                     : "=&r"((registers).pc), "=m"((registers).rsp), "=m"((registers).rbp))
 
 /// Write up to `max` addresses: `from->pc`, then the return addresses of the callers, innermost
 /// first. Returns the number of addresses.
