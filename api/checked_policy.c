@@ -45,6 +45,13 @@ memrt_status_t memrt__checked_policy_option_set(memrt_policy_t *policy, const ch
     return memrt__plain_table.policy_option_set(policy, name, value, why, length);
 }
 
+memrt_status_t memrt__checked_policy_placement(const memrt_policy_t *policy,
+                                               memrt_placement_asked_t *out)
+{
+    memrt__verify_report_policy("policy_placement", policy);
+    return memrt__plain_table.policy_placement(policy, out);
+}
+
 memrt_status_t memrt__checked_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
 {
     memrt__verify_report_policy("stats_read", policy);

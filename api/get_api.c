@@ -53,7 +53,8 @@ SLOT_AT(locate, 153);
 SLOT_AT(resizable_try_shrink, 155);
 SLOT_AT(set_write_frames, 156);
 SLOT_AT(policy_option_set, 157);
-_Static_assert(sizeof(memrt_api_t) == 158 * 8, "slots are only ever appended");
+SLOT_AT(policy_placement, 160);
+_Static_assert(sizeof(memrt_api_t) == 161 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -8,6 +8,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/guard/guard_report.h"
+#include "runtime/alloc/placed/placed.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/config/policy_options.h"
@@ -41,6 +42,7 @@
 #include "runtime/report/leak_report.h"
 #include "runtime/report/mappings.h"
 #include "runtime/report/memory_stats.h"
+#include "runtime/report/placement.h"
 #include "runtime/report/oom_report.h"
 #include "runtime/report/snapshot.h"
 #include "runtime/runtime.h"
@@ -206,7 +208,10 @@
     CHECKED(resizable_new_reserved, memrt__resizable_new_reserved)                                 \
     CHECKED(resizable_try_shrink, memrt__resizable_try_shrink)                                     \
     PLAIN(set_write_frames, memrt__guard_record_set_write_frames)                                  \
-    CHECKED(policy_option_set, memrt__policy_set_option)
+    CHECKED(policy_option_set, memrt__policy_set_option)                                           \
+    PLAIN(allocator_placed, memrt__placed_new)                                                     \
+    PLAIN(placement_read, memrt__placement_read)                                                   \
+    CHECKED(policy_placement, memrt__policy_placement)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

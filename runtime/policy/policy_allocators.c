@@ -5,6 +5,7 @@
 #include "runtime/alloc/adaptors/arena.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
+#include "runtime/alloc/placed/placed.h"
 #include "runtime/config/policy_options.h"
 #include "runtime/os/lock.h"
 #include "runtime/policy/policy.h"
@@ -150,6 +151,20 @@ size_t memrt__policy_cached(const memrt_policy_t *policy)
     }
     memrt_allocator_t allocator = copy_allocator(policy);
     return memrt__is_shared_heap(&allocator) ? 0 : memrt__allocator_cached(&allocator);
+}
+
+memrt_status_t memrt__policy_placement(const memrt_policy_t *policy, memrt_placement_asked_t *out)
+{
+    memrt_allocator_t copy =
+        copy_allocator(policy == NULL ? memrt__policy_default() : policy->base);
+    const memrt_allocator_t *allocator = unwrap_guard(&copy);
+    if (out->struct_size < sizeof(*out)) {
+        return MEMRT_EINVAL;
+    }
+    if (memrt__is_arena(allocator)) {
+        allocator = memrt__arena_upstream(allocator);
+    }
+    return memrt__placed_asked(allocator, out) ? MEMRT_OK : MEMRT_ENOENT;
 }
 
 size_t memrt__policy_release_unused(void)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <memrt/allocator/placement.h>
 #include <memrt/policy.h>
 
 #include "runtime/base/check.h"
@@ -14,6 +15,9 @@
 /// Return the bytes that the allocator of `policy` caches, or 0 for the heap, whose cached memory
 /// serves all policies. NULL: the cached bytes of all allocators.
 size_t memrt__policy_cached(const memrt_policy_t *policy);
+
+/// See memrt_api_t.policy_placement.
+memrt_status_t memrt__policy_placement(const memrt_policy_t *policy, memrt_placement_asked_t *out);
 
 /// Abort if a freed block in the guard of any policy was written to.
 void memrt__policy_verify_dead(void);

@@ -1,6 +1,7 @@
 #include "runtime/policy/policy_sweep.h"
 
 #include "runtime/alloc/heap/heap.h"
+#include "runtime/alloc/placed/placed.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
 #include "runtime/base/slow_path.h"
@@ -80,6 +81,7 @@ static bool collect_or_wait(memrt_policy_t *policy, memrt_policy_t **dead)
     }
     if (!memrt__policy_is_subpolicy(policy)) {
         memrt__heap_close(&policy->allocator);
+        memrt__placed_close(&policy->allocator);
     }
     if (policy->subpolicies != 0) {
         return false;

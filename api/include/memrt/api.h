@@ -10,15 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/allocator/adaptor.h>
+#include <memrt/allocator/allocator_functions.h>
 #include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 #include <memrt/meminfo/meminfo_functions.h>
 #include <memrt/observe/observe_functions.h>
-#include <memrt/policy.h>
 #include <memrt/process/process_functions.h>
-#include <memrt/scope.h>
-#include <memrt/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -211,6 +208,9 @@ typedef struct memrt_api {
     memrt_resizable_try_shrink_fn resizable_try_shrink MEMRT_MUST_CHECK;
     memrt_set_write_frames_fn set_write_frames;
     memrt_policy_option_set_fn policy_option_set MEMRT_MUST_CHECK;
+    memrt_allocator_placed_fn allocator_placed MEMRT_MUST_CHECK;
+    memrt_placement_read_fn placement_read MEMRT_MUST_CHECK;
+    memrt_policy_placement_fn policy_placement MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -130,6 +130,47 @@ cdef extern from "memrt/import.h":
 
     ctypedef uint32_t (*memrt_policy_limit_fn)() noexcept nogil
 
+    ctypedef enum memrt_lock_t:
+        MEMRT_LOCK_NONE
+        MEMRT_LOCK_TRY
+        MEMRT_LOCK_MUST
+
+    ctypedef struct memrt_placement_options_t:
+        size_t struct_size
+        const char *pages
+        const char *node
+        uint32_t lock
+        uint32_t prefault
+
+    ctypedef memrt_status_t (*memrt_allocator_placed_fn)(const memrt_placement_options_t *options,
+        memrt_allocator_t *out, char *why, size_t length) noexcept nogil
+
+    ctypedef struct memrt_placement_asked_t:
+        size_t struct_size
+        const char *pages
+        const char *node
+        uint32_t lock
+        uint32_t prefault
+        int32_t pages_refused
+        int32_t node_refused
+        int32_t lock_refused
+        int32_t reserved
+
+    ctypedef memrt_status_t (*memrt_policy_placement_fn)(const memrt_policy_t *policy,
+        memrt_placement_asked_t *out) noexcept nogil
+
+    ctypedef struct memrt_placement_t:
+        size_t struct_size
+        uint64_t bytes
+        uint64_t resident
+        uint64_t huge
+        uint64_t locked
+        uint64_t swapped
+        uint64_t by_node[64]
+
+    ctypedef memrt_status_t (*memrt_placement_read_fn)(const void *address, size_t size,
+        memrt_placement_t *out) noexcept nogil
+
     ctypedef void (*memrt_dtor_fn)(void *data, size_t size, void *dtor_info) noexcept nogil
 
     ctypedef void (*memrt_managed_dtor_fn)(void *data) noexcept nogil
@@ -189,6 +230,89 @@ cdef extern from "memrt/import.h":
         size_t length) noexcept nogil
 
     ctypedef memrt_policy_t *(*memrt_policy_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
+
+    ctypedef struct memrt_stats_t:
+        size_t struct_size
+        uint64_t alloc
+        uint64_t free
+        uint64_t mi_alloc
+        uint64_t mi_free
+        uint64_t realloc
+        uint64_t failed
+        uint64_t live
+        uint64_t peak
+        uint64_t peak_error
+        uint64_t total
+        uint64_t adopted
+        uint64_t cached
+        uint64_t reserved
+        uint64_t inherited
+        uint64_t inherited_blocks
+        uint64_t inherited_error
+        uint64_t exported
+
+    ctypedef struct memrt_sizes_t:
+        size_t struct_size
+        uint64_t allocated[48]
+        uint64_t live[48]
+
+    ctypedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy,
+        memrt_stats_t *out) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_stats_sizes_fn)(const memrt_policy_t *policy,
+        memrt_sizes_t *out) noexcept nogil
+
+    ctypedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy) noexcept nogil
+
+    ctypedef struct memrt_thread_stats_t:
+        size_t struct_size
+        uint64_t id
+        uint64_t started
+        uint64_t alloc
+        uint64_t free
+        uint64_t allocated
+        uint64_t freed
+
+    ctypedef memrt_status_t (*memrt_threads_fn)(memrt_thread_stats_t *out,
+        size_t *count) noexcept nogil
+
+    ctypedef struct memrt_scope_t:
+        pass
+
+    ctypedef memrt_status_t (*memrt_scope_open_fn)(memrt_scope_t *parent, const char *name,
+        memrt_scope_t **out) noexcept nogil
+
+    ctypedef void (*memrt_scope_acquire_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef void (*memrt_scope_release_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_enter_fn)(memrt_scope_t *scope,
+        memrt_scope_t **before) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_current_fn)() noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_policy_fn)(memrt_scope_t *scope, memrt_policy_t *policy,
+        memrt_policy_t **out) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_next_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_parent_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef const char *(*memrt_scope_name_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef uint32_t (*memrt_scope_id_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope,
+        memrt_stats_t *out) noexcept nogil
+
+    ctypedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
+        memrt_sizes_t *out) noexcept nogil
+
+    ctypedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope) noexcept nogil
 
     ctypedef enum memrt_memory_t:
         MEMRT_MEMORY_HOST
@@ -422,89 +546,6 @@ cdef extern from "memrt/import.h":
         memrt_weak_t *out) noexcept nogil
 
     ctypedef memrt_meminfo_t *(*memrt_weak_acquire_fn)(const memrt_weak_t *weak) noexcept nogil
-
-    ctypedef struct memrt_stats_t:
-        size_t struct_size
-        uint64_t alloc
-        uint64_t free
-        uint64_t mi_alloc
-        uint64_t mi_free
-        uint64_t realloc
-        uint64_t failed
-        uint64_t live
-        uint64_t peak
-        uint64_t peak_error
-        uint64_t total
-        uint64_t adopted
-        uint64_t cached
-        uint64_t reserved
-        uint64_t inherited
-        uint64_t inherited_blocks
-        uint64_t inherited_error
-        uint64_t exported
-
-    ctypedef struct memrt_sizes_t:
-        size_t struct_size
-        uint64_t allocated[48]
-        uint64_t live[48]
-
-    ctypedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy,
-        memrt_stats_t *out) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_stats_sizes_fn)(const memrt_policy_t *policy,
-        memrt_sizes_t *out) noexcept nogil
-
-    ctypedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy) noexcept nogil
-
-    ctypedef struct memrt_thread_stats_t:
-        size_t struct_size
-        uint64_t id
-        uint64_t started
-        uint64_t alloc
-        uint64_t free
-        uint64_t allocated
-        uint64_t freed
-
-    ctypedef memrt_status_t (*memrt_threads_fn)(memrt_thread_stats_t *out,
-        size_t *count) noexcept nogil
-
-    ctypedef struct memrt_scope_t:
-        pass
-
-    ctypedef memrt_status_t (*memrt_scope_open_fn)(memrt_scope_t *parent, const char *name,
-        memrt_scope_t **out) noexcept nogil
-
-    ctypedef void (*memrt_scope_acquire_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef void (*memrt_scope_release_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_enter_fn)(memrt_scope_t *scope,
-        memrt_scope_t **before) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_current_fn)() noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_policy_fn)(memrt_scope_t *scope, memrt_policy_t *policy,
-        memrt_policy_t **out) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_next_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_parent_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef const char *(*memrt_scope_name_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef uint32_t (*memrt_scope_id_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope,
-        memrt_stats_t *out) noexcept nogil
-
-    ctypedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
-        memrt_sizes_t *out) noexcept nogil
-
-    ctypedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope) noexcept nogil
 
     ctypedef enum memrt_hook_type_t:
         MEMRT_HOOK_ALLOCATE
@@ -1022,6 +1063,9 @@ cdef extern from "memrt/import.h":
         memrt_resizable_try_shrink_fn resizable_try_shrink
         memrt_set_write_frames_fn set_write_frames
         memrt_policy_option_set_fn policy_option_set
+        memrt_allocator_placed_fn allocator_placed
+        memrt_placement_read_fn placement_read
+        memrt_policy_placement_fn policy_placement
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -1120,7 +1164,9 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_LATENCY_BINS
     const uint64_t MEMRT_LATENCY_PATHS
     const uint64_t MEMRT_NAME_MAX
+    const uint64_t MEMRT_NODES
     const uint64_t MEMRT_NO_LIMIT
+    const uint64_t MEMRT_PLACEMENT_UNKNOWN
     const uint64_t MEMRT_POISON_FREED
     const uint64_t MEMRT_POISON_FRESH
     const uint64_t MEMRT_POISON_REDZONE

@@ -39,6 +39,11 @@ bool memrt__large_cache_bytes(size_t size, size_t *bytes)
 /* Under the lock of rank LARGE_CACHE: */
 static bool modes_differ; /* the mode of the process changed, so mappings may differ in advice */
 
+static memrt__huge_t get_huge_mode(const memrt__large_cache_t *cache)
+{
+    return memrt__huge_of(memrt__load_relaxed(&cache->limits.huge_pages));
+}
+
 static bool follows_mode_of_process(const memrt__large_cache_t *cache)
 {
     return memrt__load_relaxed(&cache->limits.huge_pages) == MEMRT__INHERIT;
@@ -71,6 +76,13 @@ memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits)
     return cache;
 }
 
+void memrt__large_cache_place(memrt__large_cache_t *cache, memrt__place_fn place, void *context)
+{
+    MEMRT__ASSERT(cache != &memrt__large_cache_shared && cache->in_use == 0);
+    cache->place = place;
+    cache->place_context = context;
+}
+
 void memrt__large_cache_close(memrt__large_cache_t *cache)
 {
     memrt__cached_mapping_t *excess = NULL;
@@ -99,46 +111,75 @@ void memrt__large_cache_delete(memrt__large_cache_t *cache)
     free(cache);
 }
 
+static bool place(const memrt__large_cache_t *cache, void *mapping, size_t bytes)
+{
+    return cache->place == NULL || cache->place(cache->place_context, mapping, bytes);
+}
+
+static void unmap(void *mapping, size_t bytes)
+{
+    if (!memrt__os_unmap(mapping, bytes)) {
+        memrt__os_discard(mapping, bytes); /* the addresses are lost, their pages are not */
+    }
+}
+
+/// Map and place memory. NULL: out of memory, or not placed.
+static void *map_placed(const memrt__large_cache_t *cache, size_t bytes, size_t align)
+{
+    void *mapping = memrt__mapped_new(bytes, align, get_huge_mode(cache));
+    if (mapping != NULL && !place(cache, mapping, bytes)) {
+        unmap(mapping, bytes);
+        mapping = NULL;
+    }
+    return mapping;
+}
+
 /// Map memory. On failure, retry after purging all free pages and cached mappings, because the
 /// system may then have memory.
-static void *map_or_purge(size_t bytes, size_t align, memrt__huge_t huge)
+static void *map_or_purge(const memrt__large_cache_t *cache, size_t bytes, size_t align)
 {
     memrt__retention_budget_update(memrt__os_now_ns());
-    void *mapping = memrt__mapped_new(bytes, align, huge);
+    void *mapping = map_placed(cache, bytes, align);
     if (mapping == NULL && memrt__page_heap_purge(true) + memrt__large_cache_purge_all() != 0) {
-        mapping = memrt__mapped_new(bytes, align, huge);
+        mapping = map_placed(cache, bytes, align);
     }
     return mapping;
 }
 
 /// Zero a mapping. The first page stays: the page was written, at the latest when the mapping was
 /// cached.
-static void zero_mapping(void *mapping, size_t bytes)
+static void zero_mapping(const memrt__large_cache_t *cache, void *mapping, size_t bytes)
 {
     size_t page = memrt__os_page_size();
     MEMRT__ASSERT(bytes > page);
-    bool lazy = bytes >= LAZY_FROM && memrt__os_discard((char *)mapping + page, bytes - page);
+    bool lazy = bytes >= LAZY_FROM && cache->place == NULL &&
+                memrt__os_discard((char *)mapping + page, bytes - page);
     memset(mapping, 0, lazy ? page : bytes);
 }
 
-static void *reuse_entry(memrt__cached_mapping_t *entry, bool zeroed, memrt__huge_t huge)
+/// Prepare a cached mapping for a request. NULL: the mapping could not be placed, and is cached
+/// again.
+static void *reuse_entry(memrt__large_cache_t *cache, memrt__cached_mapping_t *entry, bool zeroed)
 {
     size_t bytes = entry->bytes;
+    if (!place(cache, entry, bytes)) {
+        memrt__large_cache_give(cache, entry, bytes);
+        return NULL;
+    }
     memrt__mapping_table_mark(entry, MEMRT__USE_BLOCK);
     if (entry->mixed) {
-        memrt__mapped_advise_anew(entry, bytes, huge);
+        memrt__mapped_advise_anew(entry, bytes, get_huge_mode(cache));
     }
     if (zeroed) {
-        zero_mapping(entry, bytes);
+        zero_mapping(cache, entry, bytes);
     }
     return entry;
 }
 
 /// Map without the cache, while a fork takes long.
-static void *map_uncached(memrt__large_cache_t *cache, size_t bytes, size_t align,
-                          memrt__huge_t huge)
+static void *map_uncached(memrt__large_cache_t *cache, size_t bytes, size_t align)
 {
-    void *mapping = memrt__mapped_new(bytes, align, huge);
+    void *mapping = map_placed(cache, bytes, align);
     if (mapping != NULL) {
         memrt__cache_room_change_late(cache, bytes, 0);
     }
@@ -148,20 +189,17 @@ static void *map_uncached(memrt__large_cache_t *cache, size_t bytes, size_t alig
 /// Unmap without the cache, while a fork takes long. If the system refuses, the addresses are lost.
 static void unmap_uncached(memrt__large_cache_t *cache, void *mapping, size_t bytes)
 {
-    if (!memrt__os_unmap(mapping, bytes)) {
-        memrt__os_discard(mapping, bytes);
-    }
+    unmap(mapping, bytes);
     memrt__cache_room_change_late(cache, (size_t)0 - bytes, 0);
 }
 
 void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t align, bool zeroed)
 {
     MEMRT__ASSERT(bytes % memrt__os_page_size() == 0 && memrt__is_power_of_two(align));
-    memrt__huge_t huge = memrt__huge_of(memrt__load_relaxed(&cache->limits.huge_pages));
     memrt__cached_mapping_t *excess = NULL;
     bool purge = false;
     if (!memrt__cache_room_lock(cache)) {
-        return map_uncached(cache, bytes, align, huge);
+        return map_uncached(cache, bytes, align);
     }
     memrt__cached_mapping_t *entry = memrt__mapping_lists_find(&cache->lists, bytes, align);
     if (entry != NULL) {
@@ -178,9 +216,9 @@ void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t 
         memrt__page_heap_purge(true);
     }
     if (entry != NULL) {
-        return reuse_entry(entry, zeroed, huge);
+        return reuse_entry(cache, entry, zeroed);
     }
-    void *mapping = map_or_purge(bytes, align, huge);
+    void *mapping = map_or_purge(cache, bytes, align);
     if (mapping == NULL) {
         memrt__cache_room_cancel(cache, bytes);
     } else {
@@ -210,13 +248,13 @@ void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t 
 void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size_t old_bytes,
                                 size_t new_bytes, bool may_move)
 {
+    MEMRT__ASSERT(cache->place == NULL);
     void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, may_move);
     if (moved == NULL) {
         return NULL;
     }
     memrt__cached_mapping_t *excess = NULL;
-    memrt__mapped_advise(moved, new_bytes,
-                         memrt__huge_of(memrt__load_relaxed(&cache->limits.huge_pages)));
+    memrt__mapped_advise(moved, new_bytes, get_huge_mode(cache));
     if (!memrt__cache_room_lock(cache)) {
         memrt__cache_room_change_late(cache, new_bytes - old_bytes, 0);
         return moved;

@@ -20,6 +20,10 @@
 /// Make an empty cache with `limits`. Failure: returns NULL when out of memory.
 memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits);
 
+/// Have `place` called for each mapping that a new cache hands out. The cache then never resizes a
+/// mapping, and zeroes mappings without taking their pages away.
+void memrt__large_cache_place(memrt__large_cache_t *cache, memrt__place_fn place, void *context);
+
 /// Unmap all cached mappings, and from now on every mapping that is given back.
 void memrt__large_cache_close(memrt__large_cache_t *cache);
 
@@ -33,10 +37,11 @@ void memrt__large_cache_delete(memrt__large_cache_t *cache);
 /// Failure: returns false if the size overflows.
 bool memrt__large_cache_bytes(size_t size, size_t *bytes);
 
-/// Return a mapping of `bytes`, a result of memrt__large_cache_bytes(), at a multiple of `align`.
+/// Return a mapping of `bytes`, whole pages, at a multiple of `align`. Results of
+/// memrt__large_cache_bytes() are few, so that requests find a cached mapping of their size.
 /// The mapping is all zero if `zeroed`.
 ///
-/// Failure: returns NULL when out of memory.
+/// Failure: returns NULL when out of memory, or when the mapping could not be placed.
 void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t align, bool zeroed);
 
 /// Give a mapping back to the cache that supplied the mapping.

@@ -10,6 +10,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
+#include "runtime/alloc/placed/placed.h"
 #include "runtime/alloc/reserved.h"
 #include "support/allocators/counting.h"
 #include "support/allocators/failing.h"
@@ -23,7 +24,7 @@ typedef memrt_status_t (*wrap_fn)(const memrt_allocator_t *upstream, memrt_alloc
 
 /* Allocators of policies with limits of their own, with and without a thread cache. Live for the
  * whole run. */
-static memrt_allocator_t limited_pool, limited_plain, reserved, reserved_little;
+static memrt_allocator_t limited_pool, limited_plain, reserved, reserved_little, placed;
 
 static void create_limited(memrt_allocator_t *out, bool cache)
 {
@@ -41,6 +42,10 @@ __attribute__((constructor)) static void make_all_limited(void)
     memrt__options.cache = was;
     reserved = memrt__reserved_allocator((size_t)1 << 30);
     reserved_little = memrt__reserved_allocator(0);
+    memrt_placement_options_t placement = {
+        .struct_size = sizeof(placement), .node = "0", .lock = MEMRT_LOCK_TRY, .prefault = 1};
+    REQUIRE(memrt__placed_new(&placement, &placed, NULL, 0) == MEMRT_OK);
+    placed.destroy = NULL;
 }
 
 static int refuse_again(size_t size, size_t align, void *context)
@@ -130,6 +135,7 @@ static const subject_t subjects[] = {
     {"plain with limits", &limited_plain, {0}},
     {"reserved", &reserved, {0}},
     {"reserved without room", &reserved_little, {0}},
+    {"placed", &placed, {0}},
     {"guard over system", &memrt__system_allocator, {memrt__guard_new}},
     {"guard over mapped", &memrt__mapped_allocator, {memrt__guard_new}},
     {"guard over pool", &memrt__heap_allocator, {memrt__guard_new}},

@@ -610,6 +610,7 @@ static memrt_option_t made_option;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
 static memrt_limit_t made_limit = {.struct_size = sizeof(made_limit)};
 static memrt_reference_counts_t made_references = {.struct_size = sizeof(made_references)};
+static memrt_placement_asked_t made_asked = {.struct_size = sizeof(made_asked)};
 
 static void add_hook(const memrt_api_t *checked, memrt_policy_t *policy)
 {
@@ -647,6 +648,8 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(policy_option, KNOWN, checked->policy_option(owner, 0, &made_option))                     \
     SLOT(policy_option_set, HELD,                                                                  \
          REQUIRE(checked->policy_option_set(owner, "", "", NULL, 0) == MEMRT_EINVAL))              \
+    SLOT(policy_placement, KNOWN,                                                                  \
+         REQUIRE(checked->policy_placement(owner, &made_asked) == MEMRT_ENOENT))                   \
     SLOT(stats_read, KNOWN, REQUIRE(checked->stats_read(owner, &made_stats) == MEMRT_OK))          \
     SLOT(stats_sizes, KNOWN, REQUIRE(checked->stats_sizes(owner, &made_counts) == MEMRT_OK))       \
     SLOT(stats_reset_peak, KNOWN, checked->stats_reset_peak(owner))                                \

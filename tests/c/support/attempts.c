@@ -291,6 +291,27 @@ static outcome_t try_allocator_adaptor(ground_t *ground)
         ground->made_guard.alloc == NULL);
 }
 
+static outcome_t try_allocator_placed(ground_t *ground)
+{
+    memrt_placement_options_t options = {.struct_size = sizeof(options), .pages = "4K"};
+    return convert_status(api->allocator_placed(&options, &ground->made_guard, NULL, 0),
+                          ground->made_guard.alloc == NULL);
+}
+
+static outcome_t try_placement_read(ground_t *ground)
+{
+    memrt_placement_t placement = {.struct_size = sizeof(placement)};
+    REQUIRE(api->placement_read(ground, sizeof(*ground), &placement) == MEMRT_OK);
+    return MADE;
+}
+
+static outcome_t try_policy_placement(ground_t *ground)
+{
+    memrt_placement_asked_t asked = {.struct_size = sizeof(asked)};
+    REQUIRE(api->policy_placement(ground->policy, &asked) == MEMRT_ENOENT);
+    return MADE;
+}
+
 /// The default policy is in use after the request for a block.
 static outcome_t try_policy_default_set_allocator(ground_t *ground)
 {
@@ -1070,6 +1091,7 @@ const slot_t slots[] = {
     CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     PLAIN(set_write_frames), MODEST(policy_option_set),
+    CREATOR(allocator_placed), PLAIN(placement_read), MODEST(policy_placement),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

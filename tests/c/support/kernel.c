@@ -5,13 +5,19 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* headers before Linux 6.1 */
+#endif
 
 /// Refusal plan of a system call. Relaxed words, used by threads of the test and of memrt.
 typedef struct plan {
@@ -103,7 +109,52 @@ __attribute__((visibility("default"))) int __wrap_mprotect(void *address, size_t
                                                            int protection);
 int __real_madvise(void *address, size_t size, int advice);
 int __wrap_madvise(void *address, size_t size, int advice);
+int __real_mlock(const void *address, size_t size);
+int __wrap_mlock(const void *address, size_t size);
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+int __real_ioctl(int file, unsigned long request, ...);
+int __wrap_ioctl(int file, unsigned long request, ...);
 int __real_open(const char *path, int flags, ...);
+int __wrap_mlock(const void *address, size_t size)
+{
+    if (is_refused(KERNEL_LOCK)) {
+        errno = EPERM;
+        return -1;
+    }
+    return __real_mlock(address, size);
+}
+
+long __wrap_syscall(long number, ...)
+{
+    long words[6];
+    va_list more;
+    va_start(more, number);
+    for (int i = 0; i < 6; i++) {
+        words[i] = va_arg(more, long);
+    }
+    va_end(more);
+    if ((number == SYS_mbind && is_refused(KERNEL_PLACE)) ||
+        (number == SYS_move_pages && is_refused(KERNEL_NODES))) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+int __wrap_ioctl(int file, unsigned long request, ...)
+{
+    va_list more;
+    va_start(more, request);
+    void *argument = va_arg(more, void *);
+    va_end(more);
+    if (is_refused(KERNEL_SCAN)) {
+        errno = ENOTTY;
+        return -1;
+    }
+    return __real_ioctl(file, request, argument);
+}
+
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __real_read(int file, void *bytes, size_t size);
 ssize_t __wrap_read(int file, void *bytes, size_t size);
@@ -117,6 +168,8 @@ int __real_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint6
 int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t until);
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
+ssize_t __real_pread(int file, void *bytes, size_t size, off_t at);
+ssize_t __wrap_pread(int file, void *bytes, size_t size, off_t at);
 ssize_t __real_pwrite(int file, const void *bytes, size_t size, off_t at);
 ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at);
 int __real_ftruncate(int file, off_t size);
@@ -164,6 +217,10 @@ int __wrap_mprotect(void *address, size_t size, int protection)
 int __wrap_madvise(void *address, size_t size, int advice)
 {
     if (advice == MADV_POPULATE_WRITE && is_refused(KERNEL_POPULATE)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (advice == MADV_COLLAPSE && is_refused(KERNEL_COLLAPSE)) {
         errno = EINVAL;
         return -1;
     }
@@ -224,6 +281,15 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
         return EAGAIN;
     }
     return __real_pthread_create(thread, attributes, start, context);
+}
+
+ssize_t __wrap_pread(int file, void *bytes, size_t size, off_t at)
+{
+    if (is_refused(KERNEL_READ)) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_pread(file, bytes, size, at);
 }
 
 ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at)

@@ -19,8 +19,13 @@ typedef enum kernel_call {
     KERNEL_DISCARD,  ///< madvise(MADV_DONTNEED)
     KERNEL_ADVISE,   ///< madvise with other advice
     KERNEL_POPULATE, ///< madvise(MADV_POPULATE_WRITE), unknown to kernels before 5.14
+    KERNEL_LOCK,     ///< mlock
+    KERNEL_PLACE,    ///< mbind
+    KERNEL_COLLAPSE, ///< madvise(MADV_COLLAPSE), unknown to kernels before 6.1
+    KERNEL_NODES,    ///< move_pages
+    KERNEL_SCAN,     ///< ioctl, as on kernels before 6.7
     KERNEL_OPEN,     ///< open
-    KERNEL_READ,     ///< read
+    KERNEL_READ,     ///< read and pread
     KERNEL_THREAD,   ///< pthread_create
     KERNEL_WRITE,    ///< pwrite, as on a full disk
     KERNEL_PART,     ///< pwrite; when refused, the first half is written

@@ -1,0 +1,307 @@
+#include "runtime/alloc/placed/placed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/allocator.h"
+#include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/large_cache_purge.h"
+#include "runtime/alloc/heap/purger.h"
+#include "runtime/alloc/placed/node_text.h"
+#include "runtime/base/atomics.h"
+#include "runtime/base/size.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/os/os.h"
+#include "runtime/os/placement.h"
+
+/// Context of a placed allocator. All members but the refusals are fixed.
+typedef struct placed {
+    memrt__large_cache_t *cache;
+    memrt__nodes_t nodes;
+    char pages[8], node[MEMRT__NODE_TEXT]; ///< texts of the options; "": none
+    memrt_lock_t lock;
+    bool huge_only; ///< "thp!"
+    bool prefault;
+    size_t pages_refused, node_refused, lock_refused; ///< relaxed; last error number
+} placed_t;
+
+/* --- Placing of a mapping. --- */
+
+/// Record the error of a refusal. Returns whether the system agreed.
+static bool note(size_t *refused, int error)
+{
+    if (error != 0) {
+        memrt__store_relaxed(refused, (size_t)error);
+    }
+    return error == 0;
+}
+
+static bool place_on_nodes(placed_t *placed, void *mapping, size_t bytes)
+{
+    if (placed->nodes.mode == MEMRT__NODE_ANY) {
+        return true;
+    }
+    uint64_t set = placed->nodes.local ? (uint64_t)1 << memrt__os_node() : placed->nodes.set;
+    return note(&placed->node_refused, memrt__os_place(mapping, bytes, placed->nodes.mode, set));
+}
+
+/// Give huge pages to a mapping of whole huge pages. Pages that the kernel did not make huge at the
+/// first touch are replaced.
+static bool make_huge(placed_t *placed, void *mapping, size_t bytes)
+{
+    int error = memrt__os_populate(mapping, bytes) ? memrt__os_collapse(mapping, bytes) : EINVAL;
+    return note(&placed->pages_refused, error);
+}
+
+static bool lock_pages(placed_t *placed, void *mapping, size_t bytes)
+{
+    return placed->lock == MEMRT_LOCK_NONE ||
+           note(&placed->lock_refused, memrt__os_lock_pages(mapping, bytes)) ||
+           placed->lock == MEMRT_LOCK_TRY;
+}
+
+/// Place the pages of a mapping, also of one that is reused: its node may be another thread's, and
+/// a forked child has lost the lock. False: the system refused a demand.
+static bool place(void *context, void *mapping, size_t bytes)
+{
+    placed_t *placed = context;
+    if (!place_on_nodes(placed, mapping, bytes) || !lock_pages(placed, mapping, bytes)) {
+        return false;
+    }
+    if (placed->huge_only) {
+        return make_huge(placed, mapping, bytes);
+    }
+    if (placed->prefault) {
+        (void)memrt__os_populate(mapping, bytes);
+    }
+    return true;
+}
+
+/* --- Blocks. --- */
+
+/// Compute the bytes of the mapping for a block. Returns false if the size overflows.
+static bool compute_bytes(const placed_t *placed, size_t size, size_t *bytes)
+{
+    return placed->huge_only ? memrt__size_round_up(size, MEMRT__HUGE_PAGE, bytes)
+                             : memrt__large_cache_bytes(size, bytes);
+}
+
+static size_t get_bytes(const placed_t *placed, size_t size)
+{
+    size_t bytes;
+    bool fits = compute_bytes(placed, size, &bytes);
+    MEMRT__ASSERT(fits);
+    (void)fits;
+    return bytes;
+}
+
+static void *take(const placed_t *placed, size_t size, size_t align, bool zeroed)
+{
+    size_t bytes;
+    size_t least = placed->huge_only ? MEMRT__HUGE_PAGE : memrt__os_page_size();
+    return compute_bytes(placed, size, &bytes)
+               ? memrt__large_cache_take(placed->cache, bytes, memrt__size_max(align, least),
+                                         zeroed)
+               : NULL;
+}
+
+static void *placed_alloc(void *ctx, size_t size, size_t align)
+{
+    return take(ctx, size, align, false);
+}
+
+static void *placed_alloc_zeroed(void *ctx, size_t size, size_t align)
+{
+    return take(ctx, size, align, true);
+}
+
+static void placed_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    const placed_t *placed = ctx;
+    (void)align;
+    memrt__large_cache_give(placed->cache, ptr, get_bytes(placed, size));
+    memrt__purger_wake();
+}
+
+static size_t placed_release_unused(void *ctx)
+{
+    return memrt__large_cache_purge(((const placed_t *)ctx)->cache, UINT64_MAX);
+}
+
+static void placed_usage(void *ctx, memrt_allocator_usage_t *out)
+{
+    out->cached = memrt__large_cache_cached(((const placed_t *)ctx)->cache);
+}
+
+static size_t placed_good_size(void *ctx, size_t size, size_t align)
+{
+    size_t bytes;
+    (void)align;
+    return compute_bytes(ctx, size, &bytes) ? bytes : size;
+}
+
+static size_t placed_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
+{
+    (void)ptr;
+    return placed_good_size(ctx, size, align);
+}
+
+static void placed_destroy(void *ctx)
+{
+    placed_t *placed = ctx;
+    memrt__large_cache_delete(placed->cache);
+    free(placed);
+}
+
+/* --- Creation. --- */
+
+static bool refuse(char *why, size_t length, const char *rule, const char *value)
+{
+    if (why != NULL) {
+        snprintf(why, length, "%s, got '%.60s'", rule, value);
+    }
+    return false;
+}
+
+static bool read_pages(const char *text, placed_t *placed, memrt__limits_t *limits)
+{
+    if (text == NULL) {
+        return true;
+    }
+    placed->huge_only = strcmp(text, "thp!") == 0;
+    limits->huge_pages = strcmp(text, "4K") == 0 ? MEMRT__HUGE_OFF : MEMRT__HUGE_ADVISE;
+    return placed->huge_only || strcmp(text, "4K") == 0 || strcmp(text, "thp") == 0;
+}
+
+/// Return whether the system has all nodes of a set. The kernel ignores missing nodes beside
+/// others, so that each node is tried alone, with a mapping of one page. Without memory for the
+/// page, requests for blocks will fail.
+static bool has_nodes(uint64_t set)
+{
+    size_t page = memrt__os_page_size();
+    void *mapping = set == 0 ? NULL : memrt__os_map(page, 0, page);
+    bool has = true;
+    for (uint64_t rest = set; mapping != NULL && has && rest != 0; rest &= rest - 1) {
+        has = memrt__os_place(mapping, page, MEMRT__NODE_BIND, rest & (0 - rest)) == 0;
+    }
+    if (mapping != NULL) {
+        (void)memrt__os_unmap(mapping, page);
+    }
+    return has;
+}
+
+static bool read_options(const memrt_placement_options_t *options, placed_t *placed,
+                         memrt__limits_t *limits, char *why, size_t length)
+{
+    if (!read_pages(options->pages, placed, limits)) {
+        return refuse(why, length, "pages must be 'thp', 'thp!' or '4K'", options->pages);
+    }
+    if (!memrt__node_text_read(options->node, &placed->nodes)) {
+        return refuse(why, length,
+                      "node must be 'local', a number, numbers with ',' and '!' at the end, or "
+                      "'interleave:' and numbers",
+                      options->node);
+    }
+    if (!has_nodes(placed->nodes.set)) {
+        return refuse(why, length, "node must exist, see /sys/devices/system/node/online",
+                      options->node);
+    }
+    char number[16];
+    snprintf(number, sizeof(number), "%u", options->lock);
+    if (options->lock > MEMRT_LOCK_MUST) {
+        return refuse(why, length, "lock must be a memrt_lock_t", number);
+    }
+    snprintf(number, sizeof(number), "%u", options->prefault);
+    if (options->prefault > 1) {
+        return refuse(why, length, "prefault must be 0 or 1", number);
+    }
+    snprintf(placed->pages, sizeof(placed->pages), "%s",
+             options->pages == NULL ? "" : options->pages);
+    snprintf(placed->node, sizeof(placed->node), "%s", options->node == NULL ? "" : options->node);
+    placed->lock = (memrt_lock_t)options->lock;
+    placed->prefault = options->prefault != 0;
+    return true;
+}
+
+static memrt_status_t create(const placed_t *settings, const memrt__limits_t *limits,
+                             memrt_allocator_t *out)
+{
+    placed_t *placed = memrt__fault_is_due() ? NULL : malloc(sizeof(*placed));
+    memrt__large_cache_t *cache = placed == NULL ? NULL : memrt__large_cache_new(limits);
+    if (cache == NULL) {
+        free(placed);
+        return MEMRT_ENOMEM;
+    }
+    *placed = *settings;
+    placed->cache = cache;
+    memrt__large_cache_place(cache, place, placed);
+    *out = (memrt_allocator_t){
+        .struct_size = sizeof(*out),
+        .version = MEMRT_ALLOCATOR_VERSION,
+        .name = "placed",
+        .ctx = placed,
+        .alloc = placed_alloc,
+        .alloc_zeroed = placed_alloc_zeroed,
+        .free = placed_free,
+        .release_unused = placed_release_unused,
+        .usage = placed_usage,
+        .destroy = placed_destroy,
+        .usable_size = placed_usable_size,
+        .good_size = placed_good_size,
+    };
+    memrt__purger_hurry();
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__placed_new(const memrt_placement_options_t *options, memrt_allocator_t *out,
+                                 char *why, size_t length)
+{
+    memrt_placement_options_t all = {0};
+    memrt__limits_t limits = MEMRT__INHERIT_ALL;
+    placed_t settings = {0};
+    if (options->struct_size < sizeof(options->struct_size)) {
+        return MEMRT_EINVAL;
+    }
+    memcpy(&all, options, memrt__size_min(options->struct_size, sizeof(all)));
+    if (!read_options(&all, &settings, &limits, why, length)) {
+        return MEMRT_EINVAL;
+    }
+    memrt_status_t status = create(&settings, &limits, out);
+    if (status == MEMRT_OK && !memrt__options.cache) {
+        memrt__placed_close(out);
+    }
+    return status;
+}
+
+static const char *text_or_null(const char *text)
+{
+    return text[0] == '\0' ? NULL : text;
+}
+
+bool memrt__placed_asked(const memrt_allocator_t *allocator, memrt_placement_asked_t *out)
+{
+    if (allocator->alloc != placed_alloc) {
+        return false;
+    }
+    const placed_t *placed = allocator->ctx;
+    *out = (memrt_placement_asked_t){
+        .struct_size = out->struct_size,
+        .pages = text_or_null(placed->pages),
+        .node = text_or_null(placed->node),
+        .lock = placed->lock,
+        .prefault = placed->prefault,
+        .pages_refused = (int32_t)memrt__load_relaxed(&placed->pages_refused),
+        .node_refused = (int32_t)memrt__load_relaxed(&placed->node_refused),
+        .lock_refused = (int32_t)memrt__load_relaxed(&placed->lock_refused),
+    };
+    return true;
+}
+
+void memrt__placed_close(const memrt_allocator_t *allocator)
+{
+    if (allocator->alloc == placed_alloc) {
+        memrt__large_cache_close(((const placed_t *)allocator->ctx)->cache);
+    }
+}

@@ -1,0 +1,63 @@
+#include "runtime/os/placement.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/shield.h"
+#include "runtime/os/latency.h"
+#include "runtime/os/os.h"
+
+/* Numbers of the kernel's <linux/mempolicy.h>, which is not installed everywhere. */
+#define MODE_DEFAULT 0
+#define MODE_PREFERRED 1
+#define MODE_BIND 2
+#define MODE_INTERLEAVE 3
+#define MOVE_PAGES 2u
+
+static const int modes[] = {
+    [MEMRT__NODE_ANY] = MODE_DEFAULT,
+    [MEMRT__NODE_PREFER] = MODE_PREFERRED,
+    [MEMRT__NODE_BIND] = MODE_BIND,
+    [MEMRT__NODE_INTERLEAVE] = MODE_INTERLEAVE,
+};
+
+int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_t nodes)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    unsigned long mask = (unsigned long)nodes;
+    unsigned long bits = nodes == 0 ? 0 : MEMRT__NODES + 1; /* the kernel uses one bit less */
+    MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
+    long status = syscall(SYS_mbind, address, size, modes[mode], &mask, bits, MOVE_PAGES);
+    return status == 0 ? 0 : errno;
+}
+
+unsigned memrt__os_node(void)
+{
+    MEMRT__KEEP_ERRNO;
+    unsigned node = 0;
+    (void)syscall(SYS_getcpu, NULL, &node, NULL);
+    return node < MEMRT__NODES ? node : 0;
+}
+
+int memrt__os_lock_pages(void *address, size_t size)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    return mlock(address, size) == 0 ? 0 : errno;
+}
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* headers before Linux 6.1 */
+#endif
+
+int memrt__os_collapse(void *address, size_t size)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    MEMRT__ASSERT((size_t)address % MEMRT__HUGE_PAGE == 0 && size % MEMRT__HUGE_PAGE == 0);
+    return madvise(address, size, MADV_COLLAPSE) == 0 ? 0 : errno;
+}

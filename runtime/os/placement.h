@@ -1,0 +1,47 @@
+#ifndef MEMRT_OS_PLACEMENT_H
+#define MEMRT_OS_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Placement of pages: NUMA nodes, huge pages and locks of a range of memory. Ranges are whole
+/// pages of mappings of this process.
+///
+/// A function that returns `int` returns 0, or the error number of the system.
+
+/// Maximum number of NUMA nodes; the nodes of a set are the bits of a word.
+#define MEMRT__NODES 64u
+
+/// Way in which pages are placed on a set of nodes.
+typedef enum memrt__node_mode {
+    MEMRT__NODE_ANY,        ///< the policy of the thread that touches a page first
+    MEMRT__NODE_PREFER,     ///< one node; other nodes once the node is full
+    MEMRT__NODE_BIND,       ///< only nodes of the set
+    MEMRT__NODE_INTERLEAVE, ///< pages in turn over the nodes of the set
+} memrt__node_mode_t;
+
+/// Place the pages of a range on nodes. Pages that have memory move.
+int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_t nodes);
+
+/// Return the node of the processor of this thread, or 0 where the system does not know nodes.
+unsigned memrt__os_node(void);
+
+/// Lock a range in memory. All pages of the range have memory afterwards.
+int memrt__os_lock_pages(void *address, size_t size);
+
+/// Replace the pages of a range by huge pages. The range begins and ends at a multiple of
+/// MEMRT__HUGE_PAGE. 0: all pages of the range are huge.
+int memrt__os_collapse(void *address, size_t size);
+
+/// Pages of a range, in bytes.
+typedef struct memrt__page_facts {
+    uint64_t resident, huge, swapped, locked;
+    uint64_t by_node[MEMRT__NODES]; ///< resident bytes
+    bool knows_huge, knows_nodes;   ///< the system reports `huge`, and `by_node`
+} memrt__page_facts_t;
+
+/// Read the facts about a range. Other threads may change the pages meanwhile.
+int memrt__os_page_facts(uintptr_t address, size_t size, memrt__page_facts_t *out);
+
+#endif

@@ -1,0 +1,372 @@
+#include "support/suite.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/alloc/placed/node_text.h"
+#include "runtime/config/options.h"
+#include "runtime/os/os.h"
+#include "support/child.h"
+#include "support/kernel.h"
+
+#define MIB ((size_t)1 << 20)
+
+static memrt_allocator_t placed;
+
+static memrt_status_t create(memrt_placement_options_t options)
+{
+    options.struct_size = sizeof(options);
+    return api->allocator_placed(&options, &placed, NULL, 0);
+}
+
+static void require(memrt_placement_options_t options)
+{
+    ck_assert_int_eq(create(options), MEMRT_OK);
+}
+
+static void end(void)
+{
+    placed.destroy(placed.ctx);
+}
+
+static char *allocate(size_t size)
+{
+    return placed.alloc(placed.ctx, size, 64);
+}
+
+static void release(void *ptr, size_t size)
+{
+    placed.free(placed.ctx, ptr, size, 64);
+}
+
+static memrt_placement_t read_placement(const void *address, size_t size)
+{
+    memrt_placement_t placement = {.struct_size = sizeof(placement)};
+    ck_assert_int_eq(api->placement_read(address, size, &placement), MEMRT_OK);
+    return placement;
+}
+
+TEST(bad_options_are_refused_with_a_reason)
+{
+    static const struct {
+        memrt_placement_options_t options;
+        const char *reason;
+    } cases[] = {
+        {{.pages = "8K"}, "pages must be 'thp', 'thp!' or '4K', got '8K'"},
+        {{.node = ""}, "node must be 'local'"},
+        {{.node = "0,"}, "node must be 'local'"},
+        {{.node = "0,1"}, "node must be 'local'"},
+        {{.node = "0x"}, "node must be 'local'"},
+        {{.node = "64"}, "node must be 'local'"},
+        {{.node = "interleave:"}, "node must be 'local'"},
+        {{.node = "interleave:0!"}, "node must be 'local'"},
+        {{.node = "63!"}, "node must exist, see /sys/devices/system/node/online, got '63!'"},
+        {{.node = "63"}, "node must exist, see /sys/devices/system/node/online, got '63'"},
+        {{.node = "0,63!"}, "node must exist, see /sys/devices/system/node/online, got '0,63!'"},
+        {{.node = "interleave:63,0"}, "node must exist, see /sys/devices/system/node/online"},
+        {{.lock = 3}, "lock must be a memrt_lock_t, got '3'"},
+        {{.prefault = 2}, "prefault must be 0 or 1, got '2'"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memrt_placement_options_t options = cases[i].options;
+        char why[160] = "";
+        options.struct_size = sizeof(options);
+        ck_assert_int_eq(api->allocator_placed(&options, &placed, why, sizeof(why)), MEMRT_EINVAL);
+        ck_assert_msg(strncmp(why, cases[i].reason, strlen(cases[i].reason)) == 0, "%s", why);
+        ck_assert_int_eq(api->allocator_placed(&options, &placed, NULL, 0), MEMRT_EINVAL);
+    }
+    memrt_placement_options_t small = {.struct_size = 1};
+    ck_assert_int_eq(api->allocator_placed(&small, &placed, NULL, 0), MEMRT_EINVAL);
+}
+
+TEST(node_texts_give_modes_and_sets)
+{
+    static const struct {
+        const char *text;
+        memrt__nodes_t nodes;
+    } cases[] = {
+        {NULL, {MEMRT__NODE_ANY, 0, false}},
+        {"local", {MEMRT__NODE_PREFER, 0, true}},
+        {"63", {MEMRT__NODE_PREFER, (uint64_t)1 << 63, false}},
+        {"2!", {MEMRT__NODE_BIND, 4, false}},
+        {"0,2!", {MEMRT__NODE_BIND, 5, false}},
+        {"interleave:1,0", {MEMRT__NODE_INTERLEAVE, 3, false}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memrt__nodes_t nodes;
+        ck_assert(memrt__node_text_read(cases[i].text, &nodes));
+        ck_assert_int_eq(nodes.mode, cases[i].nodes.mode);
+        ck_assert_uint_eq(nodes.set, cases[i].nodes.set);
+        ck_assert_int_eq(nodes.local, cases[i].nodes.local);
+    }
+}
+
+TEST(blocks_lie_on_the_node_of_their_policy)
+{
+    static const char *const nodes[] = {"local", "0", "0!", "interleave:0"};
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        size_t before = kernel_calls(KERNEL_PLACE);
+        require((memrt_placement_options_t){.node = nodes[i], .pages = "4K"});
+        char *block = allocate(3 * MIB);
+        memset(block, 1, 3 * MIB);
+        memrt_placement_t found = read_placement(block, 3 * MIB);
+        ck_assert_uint_eq(found.bytes, 3 * MIB);
+        ck_assert_uint_eq(found.resident, 3 * MIB);
+        ck_assert_uint_eq(found.by_node[0], 3 * MIB);
+        size_t tests = nodes[i][0] == 'l' ? 0 : 1; /* of the node, at the creation */
+        ck_assert_uint_eq(kernel_calls(KERNEL_PLACE) - before, tests + 1);
+        release(block, 3 * MIB);
+        end();
+    }
+}
+
+TEST(refused_node_refuses_the_block)
+{
+    require((memrt_placement_options_t){.node = "0"});
+    kernel_refuse(KERNEL_PLACE, 0, SIZE_MAX);
+    ck_assert_ptr_null(allocate(MIB));
+    kernel_obey();
+    char *block = allocate(MIB);
+    ck_assert_ptr_nonnull(block);
+    release(block, MIB);
+    end();
+    kernel_refuse(KERNEL_MAP, 0, 1); /* the node cannot be tested */
+    require((memrt_placement_options_t){.node = "0"});
+    kernel_obey();
+    end();
+}
+
+TEST(locked_blocks_are_locked)
+{
+    require((memrt_placement_options_t){.lock = MEMRT_LOCK_MUST});
+    char *block = allocate(MIB);
+    if (block == NULL) { /* the limit of locked memory is less */
+        end();
+        return;
+    }
+    memrt_placement_t found = read_placement(block, MIB);
+    ck_assert_uint_eq(found.locked, MIB);
+    ck_assert_uint_eq(found.resident, MIB);
+    release(block, MIB);
+    end();
+}
+
+TEST(refused_lock_refuses_the_block_on_demand)
+{
+    kernel_refuse(KERNEL_LOCK, 0, SIZE_MAX);
+    require((memrt_placement_options_t){.lock = MEMRT_LOCK_MUST});
+    ck_assert_ptr_null(allocate(MIB));
+    end();
+    require((memrt_placement_options_t){.lock = MEMRT_LOCK_TRY});
+    char *block = allocate(MIB);
+    ck_assert_ptr_nonnull(block);
+    ck_assert_uint_eq(read_placement(block, MIB).locked, 0);
+    release(block, MIB);
+    end();
+}
+
+TEST(prefaulted_blocks_have_all_pages)
+{
+    require((memrt_placement_options_t){.prefault = 1, .pages = "4K"});
+    char *block = allocate(MIB);
+    ck_assert_uint_eq(read_placement(block, MIB).resident, MIB);
+    release(block, MIB);
+    end();
+}
+
+/// Return whether the system makes huge pages at a demand.
+static bool has_huge_pages(void)
+{
+    void *memory = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *start = (char *)(((uintptr_t)memory + 2 * MIB - 1) & ~(uintptr_t)(2 * MIB - 1));
+    memset(start, 1, 2 * MIB);
+    bool has = memory != MAP_FAILED && madvise(start, 2 * MIB, 25 /* MADV_COLLAPSE */) == 0;
+    munmap(memory, 4 * MIB);
+    return has;
+}
+
+TEST(huge_pages_only_or_no_block)
+{
+    require((memrt_placement_options_t){.pages = "thp!"});
+    char *block = allocate(5 * MIB);
+    if (block == NULL) {
+        ck_assert(!has_huge_pages());
+    } else {
+        memrt_placement_t found = read_placement(block, 6 * MIB);
+        ck_assert(found.huge == 6 * MIB || found.huge == MEMRT_PLACEMENT_UNKNOWN);
+        ck_assert_uint_eq(placed.usable_size(placed.ctx, block, 5 * MIB, 64), 6 * MIB);
+        release(block, 5 * MIB);
+    }
+    placed.release_unused(placed.ctx);
+    kernel_refuse(KERNEL_COLLAPSE, 0, SIZE_MAX);
+    ck_assert_ptr_null(allocate(MIB));
+    kernel_obey();
+    kernel_refuse(KERNEL_POPULATE, 0, SIZE_MAX);
+    ck_assert_ptr_null(allocate(MIB));
+    ck_assert_ptr_null(allocate(SIZE_MAX - 100));
+    ck_assert_uint_eq(placed.good_size(placed.ctx, SIZE_MAX - 100, 64), SIZE_MAX - 100);
+    end();
+}
+
+TEST(small_pages_are_not_huge)
+{
+    require((memrt_placement_options_t){.pages = "4K"});
+    char *block = allocate(5 * MIB);
+    memset(block, 1, 5 * MIB);
+    memrt_placement_t found = read_placement(block, 5 * MIB);
+    ck_assert(found.huge == 0 || found.huge == MEMRT_PLACEMENT_UNKNOWN);
+    release(block, 5 * MIB);
+    end();
+}
+
+static size_t read_cached(void)
+{
+    memrt_allocator_usage_t usage;
+    placed.usage(placed.ctx, &usage);
+    return usage.cached;
+}
+
+TEST(mappings_are_reused_and_zeroed)
+{
+    if (!memrt__options.cache) {
+        return;
+    }
+    size_t size = 40 * MIB;
+    require((memrt_placement_options_t){.node = "local", .pages = "4K"});
+    char *block = allocate(size);
+    memset(block, 1, size);
+    release(block, size);
+    ck_assert_uint_ge(read_cached(), size);
+    size_t placings = kernel_calls(KERNEL_PLACE);
+    char *again = placed.alloc_zeroed(placed.ctx, size, 64);
+    ck_assert_ptr_eq(again, block);
+    ck_assert_uint_eq(kernel_calls(KERNEL_PLACE), placings + 1);
+    ck_assert_int_eq(again[0] | again[size - 1] | again[size / 2], 0);
+    ck_assert_uint_eq(read_placement(again, size).resident, size); /* kept its pages */
+    release(again, size);
+    kernel_refuse(KERNEL_PLACE, 0, 1);
+    ck_assert_ptr_null(allocate(size));
+    ck_assert_uint_ge(read_cached(), size);
+    ck_assert_uint_ge(placed.release_unused(placed.ctx), size);
+    ck_assert_uint_eq(read_cached(), 0);
+    end();
+}
+
+static void allocate_in_child(void *context)
+{
+    size_t before = kernel_calls(KERNEL_LOCK);
+    char *block = allocate(*(size_t *)context);
+    REQUIRE(kernel_calls(KERNEL_LOCK) == before + 1);
+    REQUIRE(block != NULL);
+    release(block, *(size_t *)context);
+}
+
+TEST(forked_child_locks_a_reused_mapping_again)
+{
+    size_t size = MIB;
+    require((memrt_placement_options_t){.lock = MEMRT_LOCK_TRY});
+    char *block = allocate(size);
+    ck_assert_ptr_nonnull(block);
+    release(block, size);
+    child_expect_success(allocate_in_child, &size);
+    end();
+}
+
+TEST(policy_with_placement_serves_blocks)
+{
+    require((memrt_placement_options_t){.node = "0"});
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .allocator = &placed};
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    char *small = api->block_alloc(policy, 10);
+    char *large = api->block_alloc(policy, 3 * MIB);
+    ck_assert(small != NULL && large != NULL);
+    large = api->block_realloc(policy, large, 8 * MIB);
+    ck_assert_ptr_nonnull(large);
+    memset(large, 1, 8 * MIB);
+    ck_assert_uint_ge(read_placement(large, 8 * MIB).by_node[0], 8 * MIB);
+    memrt_location_t found = {.struct_size = sizeof(found)};
+    ck_assert_int_eq(api->locate(large + 5 * MIB, &found), MEMRT_OK);
+    ck_assert_uint_eq(found.data, (uintptr_t)large);
+    api->policy_release(policy); /* a block keeps the allocator */
+    api->block_free(NULL, small, 0);
+    api->block_free(NULL, large, 0);
+}
+
+TEST(placement_of_bad_ranges_is_refused)
+{
+    memrt_placement_t placement = {.struct_size = sizeof(placement) - 1};
+    ck_assert_int_eq(api->placement_read(&placement, 1, &placement), MEMRT_EINVAL);
+    placement.struct_size = sizeof(placement);
+    ck_assert_int_eq(api->placement_read(&placement, SIZE_MAX, &placement), MEMRT_EINVAL);
+    ck_assert_int_eq(api->placement_read(&placement, SIZE_MAX - 9000, &placement), MEMRT_EINVAL);
+    ck_assert_int_eq(api->placement_read((void *)(UINTPTR_MAX - 9000), 20000, &placement),
+                     MEMRT_EINVAL);
+    ck_assert_int_eq(api->placement_read(&placement, 0, &placement), MEMRT_OK);
+    ck_assert_uint_le(placement.bytes, memrt__os_page_size());
+}
+
+TEST(placement_needs_proc_but_no_new_kernel)
+{
+    static char touched[3 << 20];
+    memset(touched, 1, sizeof(touched));
+    memrt_placement_t placement = {.struct_size = sizeof(placement)};
+    kernel_refuse(KERNEL_SCAN, 0, SIZE_MAX);
+    kernel_refuse(KERNEL_NODES, 0, SIZE_MAX);
+    placement = read_placement(touched, sizeof(touched));
+    ck_assert_uint_ge(placement.resident, sizeof(touched));
+    ck_assert_uint_eq(placement.huge, MEMRT_PLACEMENT_UNKNOWN);
+    ck_assert_uint_eq(placement.by_node[0], MEMRT_PLACEMENT_UNKNOWN);
+    kernel_refuse(KERNEL_READ, 0, 1);
+    ck_assert_int_eq(api->placement_read(touched, 1, &placement), MEMRT_ENOTSUP);
+    kernel_refuse(KERNEL_OPEN, 0, 1);
+    ck_assert_int_eq(api->placement_read(touched, 1, &placement), MEMRT_ENOTSUP);
+}
+
+TEST(policy_tells_what_was_asked_and_refused)
+{
+    require((memrt_placement_options_t){
+        .node = "0", .pages = "4K", .lock = MEMRT_LOCK_TRY, .prefault = 1});
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .allocator = &placed};
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    kernel_refuse(KERNEL_LOCK, 0, 1);
+    void *block = api->block_alloc(policy, 10);
+    ck_assert_ptr_nonnull(block);
+    memrt_placement_asked_t asked = {.struct_size = sizeof(asked)};
+    ck_assert_int_eq(api->policy_placement(policy, &asked), MEMRT_OK);
+    ck_assert_str_eq(asked.pages, "4K");
+    ck_assert_str_eq(asked.node, "0");
+    ck_assert_uint_eq(asked.lock, MEMRT_LOCK_TRY);
+    ck_assert_uint_eq(asked.prefault, 1);
+    ck_assert_int_eq(asked.lock_refused, EPERM);
+    ck_assert_int_eq(asked.node_refused | asked.pages_refused, 0);
+    api->block_free(policy, block, 0);
+    api->policy_release(policy);
+    asked.struct_size = sizeof(asked);
+    ck_assert_int_eq(api->policy_placement(NULL, &asked), MEMRT_ENOENT);
+    asked.struct_size--;
+    ck_assert_int_eq(api->policy_placement(NULL, &asked), MEMRT_EINVAL);
+}
+
+TEST(arena_over_placement_packs_small_blocks)
+{
+    memrt_adaptor_options_t arena = {
+        .struct_size = sizeof(arena), .kind = MEMRT_ADAPTOR_ARENA, .amount = 2 * MIB};
+    memrt_allocator_t packed;
+    require((memrt_placement_options_t){.pages = "thp"});
+    ck_assert_int_eq(api->allocator_adaptor(&placed, &arena, &packed), MEMRT_OK);
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .allocator = &packed};
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    char *one = api->block_alloc(policy, 100), *two = api->block_alloc(policy, 100);
+    ck_assert(one != NULL && two != NULL && two > one && two - one < 4096);
+    memrt_placement_asked_t asked = {.struct_size = sizeof(asked)};
+    ck_assert_int_eq(api->policy_placement(policy, &asked), MEMRT_OK);
+    ck_assert_str_eq(asked.pages, "thp");
+    ck_assert_ptr_null(asked.node);
+    api->block_free(policy, one, 0);
+    api->block_free(policy, two, 0);
+    api->policy_release(policy);
+}
