@@ -226,6 +226,20 @@ def allocator_of_callables(
 ) -> object: ...
 def allocator_of_table(address: int, keeper: object, /) -> object: ...
 def allocator_of_functions(alloc: int, free: int, keeper: object, /) -> object: ...
+def allocator_placed(
+    pages: str | None, node: str | None, lock: int, prefault: bool, /
+) -> object: ...
+def placement_read(
+    array: np.ndarray | memoryview, /
+) -> tuple[
+    int,
+    int,
+    int | None,
+    int,
+    int,
+    tuple[tuple[int, int], ...] | None,
+    tuple[str | None, str | None, int, int, int, int, int] | None,
+]: ...
 def allocator_adaptor(
     upstream: object,
     kind: int,

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from memrt import _memrt
-from memrt._policy.adaptor import Adaptor, AdaptorCounts, adapt, counting
-from memrt._policy.allocator_source import allocator_capsule, arena_capsule
+from memrt._allocators.adaptor import Adaptor, AdaptorCounts, adapt, counting, placed
+from memrt._allocators.allocator_source import allocator_capsule, arena_capsule
 from memrt._policy.limit_amount import parse_amount
 from memrt._support.public import public
 
@@ -30,6 +30,7 @@ __all__ = [
     "guard",
     "limiting",
     "logging",
+    "placed",
     "prefetching",
     "retrying",
     "thread_safe",

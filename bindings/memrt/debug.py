@@ -1,6 +1,6 @@
 """Find the code behind allocations, and the objects behind live memory.
 
-Live buffers: tracking, live, sites, find.
+Live buffers: tracking, live, sites, find, placement.
 Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Dumps of live buffers: dump, dump_on_refusal, dump_on_signal.
@@ -26,10 +26,11 @@ from memrt._memrt import check_symbols, unresolved_symbols
 from memrt._support.public import import_at_first_use, public
 
 if TYPE_CHECKING:
+    from memrt._allocators.allocator_source import set_default_allocator
+    from memrt._allocators.placement import placement
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
-    from memrt._policy.allocator_source import set_default_allocator
     from memrt._policy.enabling import enabled
     from memrt._policy.limit import limits
     from memrt._policy.policy import default_policy, policies
@@ -59,9 +60,10 @@ else:
             "memrt._holders.retention": "retention",
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
-            "memrt._policy.allocator_source": "set_default_allocator",
+            "memrt._allocators.allocator_source": "set_default_allocator",
             "memrt._policy.enabling": "enabled",
             "memrt._policy.limit": "limits",
+            "memrt._allocators.placement": "placement",
             "memrt._policy.policy": "default_policy policies",
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
@@ -113,6 +115,7 @@ __all__ = [
     "memory_stats",
     "on_refusal",
     "options",
+    "placement",
     "policies",
     "pressure",
     "process_memory",

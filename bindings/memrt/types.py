@@ -14,6 +14,7 @@ from memrt._memrt import Buffer, Tensor
 from memrt._support.public import import_at_first_use
 
 if TYPE_CHECKING:
+    from memrt._allocators.placement import Placement, PlacementAsked
     from memrt._arrays.alignment import Alignment
     from memrt._holders.naming import Referrer
     from memrt._holders.report import Holder, Holders, NamedReference
@@ -53,6 +54,7 @@ else:
             "memrt._leaks.growth": "Growth Trend",
             "memrt._leaks.leaks": "LeakGroup",
             "memrt._policy.limit": "Limit",
+            "memrt._allocators.placement": "Placement PlacementAsked",
             "memrt._policy.scope": "Scope",
             "memrt._policy.scope_tree": "ScopeTree",
             "memrt._process.account": "MemoryPart ProcessMemory",
@@ -96,6 +98,8 @@ __all__ = [
     "NamedReference",
     "Option",
     "Place",
+    "Placement",
+    "PlacementAsked",
     "Pressure",
     "PressureCallback",
     "ProcessMemory",

@@ -8,6 +8,7 @@
 
 #include "allocators/adaptor.h"
 #include "allocators/allocator_capsule.h"
+#include "allocators/placement.h"
 #include "buffer/buffer_type.h"
 #include "callbacks/block_hooks.h"
 #include "callbacks/pressure.h"
@@ -133,7 +134,7 @@ static int add_functions(PyObject *module)
         memrt__peak_methods,           memrt__process_memory_methods, memrt__limit_methods,
         memrt__reclaim_methods,        memrt__pressure_methods,       memrt__block_hook_methods,
         memrt__volatile_methods,       memrt__snapshot_methods,       memrt__allocator_methods,
-        memrt__adaptor_methods,        memrt__scoped_task_methods,
+        memrt__adaptor_methods,        memrt__scoped_task_methods,    memrt__placement_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

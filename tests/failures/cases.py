@@ -67,6 +67,9 @@ NEW_CAPSULE.restype = ctypes.py_object
 NEW_CAPSULE.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 CAPSULE_NAME = b"memrt.allocator"  # a capsule keeps the address of its name
 CAPSULE = NEW_CAPSULE(ctypes.addressof(TABLE), CAPSULE_NAME, None)
+PLACED_POLICY = memrt.Policy(node=0, name="placed")
+with PLACED_POLICY:
+    PLACED = np.ones(10_000)
 
 
 def lend(nbytes: int, alignment: int) -> mmap.mmap:
@@ -870,6 +873,8 @@ CASES: dict[str, Case] = {
     "_memrt.allocator_adaptor": Case(
         lambda g: _memrt.allocator_adaptor(None, 2, 100, None, None, -1)
     ),
+    "_memrt.allocator_placed": Case(lambda g: _memrt.allocator_placed("4K", "0", 1, True)),
+    "_memrt.placement_read": Case(lambda g: _memrt.placement_read(PLACED)),
     "_memrt.default_allocator_set": Case(
         lambda g: replace_default(
             _memrt.default_allocator_set, _memrt.allocator_of_callables(lend, None)
@@ -888,6 +893,9 @@ CASES: dict[str, Case] = {
     "memrt.empty, of thread-safe over prefetching": with_allocator(
         lambda: adaptors.thread_safe(adaptors.prefetching(threshold=0))
     ),
+    "memrt.adaptors.placed": Case(lambda g: adaptors.placed(node=0, lock="try")),
+    "memrt.empty, of a placed allocator": with_allocator(lambda: adaptors.placed(pages="4K")),
+    "memrt.debug.placement": Case(lambda g: memrt.debug.placement(PLACED)),
     "memrt.empty, of an arena": with_allocator(lambda: adaptors.arena(chunk=2**16)),
     "memrt.arena": Case(lambda g: memrt.arena("small", chunk=2**16)),
     "memrt.arena.outlived": Case(lambda g: g.arena.outlived),
@@ -1224,6 +1232,12 @@ CASES: dict[str, Case] = {
     "memrt.debug.find": Case(lambda g: memrt.debug.find(g.mi.address + 8)),
     "memrt.debug.find, of foreign memory": Case(lambda g: memrt.debug.find(g.address)),
     "_memrt.locate": Case(lambda g: _memrt.locate(g.mi.address)),
+    "memrt.types.Placement": Case(
+        lambda g: memrt.types.Placement(1, 2, None, 0, 0, None, None),
+    ),
+    "memrt.types.PlacementAsked": Case(
+        lambda g: memrt.types.PlacementAsked(None, "0", True, False, {}),
+    ),
     "memrt.types.Location": Case(lambda g: memrt.types.Location(1, 2, 3, None, "", None)),
     "memrt.debug.live": Case(lambda g: memrt.debug.live(), enter_tracking, leave_tracking),
     "memrt.debug.trace": Case(lambda g: memrt.debug.trace(TRACE_FILE)),

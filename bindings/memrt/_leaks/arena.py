@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 
 from memrt import _memrt
+from memrt._allocators.allocator_source import arena_capsule
 from memrt._leaks.leaks import describe, group
 from memrt._policy import handlers
-from memrt._policy.allocator_source import arena_capsule
 from memrt._policy.policy import Policy
 from memrt._stats.snapshot import stats as read_stats
 from memrt._support.leaving import end_block

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import NoReturn
+from typing import Literal, NoReturn
 from weakref import ref
 
 from memrt import _memrt
+from memrt._allocators.allocator_source import choose_source
 from memrt._policy import handlers
-from memrt._policy.allocator_source import allocator_capsule
 from memrt._policy.limit_amount import (
     check_limits,
     limit_text,
@@ -75,6 +75,18 @@ class Policy(ProcessObject):
     limit : int or str, optional
         Maximum of live bytes: a whole number, or a text like "2 GiB" or "512M". A larger total is
         refused with MemoryError, see :func:`memrt.limit`. None: no limit.
+    pages : {'thp', 'thp!', '4K'}, optional
+        Pages of the arrays: huge pages of 2 MiB wherever one fits; only huge pages, or MemoryError;
+        or small pages. None: as `MEMRT_HUGEPAGES`.
+    node : int or str, optional
+        NUMA node of the arrays. A number: this node, and others once it is full. ``"1!"`` or
+        ``"0,1!"``: only these nodes. ``"interleave:0,1"``: pages in turn. ``"local"``: the node of
+        the thread that makes the array. None: as the system decides.
+    lock : bool or 'try', default False
+        Whether the system never moves the arrays to swap space. True: MemoryError beyond the limit
+        of locked memory (``ulimit -l``). "try": then without the lock.
+    prefault : bool, default False
+        Whether all pages have memory when an array is made, not from their first touch.
     soft : int or str, optional
         Live bytes from which memrt frees memory without refusals: a number or text like `limit`, at
         most the limit. None: no soft limit.
@@ -156,20 +168,20 @@ class Policy(ProcessObject):
         allocator: object = None,
         limit: int | str | None = None,
         soft: int | str | None = None,
+        pages: str | None = None,
+        node: int | str | None = None,
+        lock: Literal["try"] | bool = False,
+        prefault: bool = False,
     ) -> Policy:
         limit_bytes = None if limit is None else parse_amount(limit)
         soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
         check_limits(limit_bytes, soft_bytes)
-        cache, delay, pages = map(setting_text, _SETTINGS, (cache_limit, decay, hugepages))
+        cache, delay, huge = map(setting_text, _SETTINGS, (cache_limit, decay, hugepages))
         guarded = guard_text(guard)
-        if pinned and allocator is not None:
-            raise ValueError("allocator must be None for a pinned policy")
-        settings = (cache, delay, pages, guarded)
-        if (pinned or allocator is not None) and settings != (None,) * 4:
-            kind = "pinned policy" if pinned else "policy with an allocator"
-            raise ValueError(f"cache_limit, decay, hugepages and guard must be None for a {kind}")
-        source = None if allocator is None else allocator_capsule(allocator)
-        handler = _memrt.policy_new(name, alignment, cache, delay, pages, pinned, source, guarded)
+        settings = (cache, delay, huge, guarded)
+        placement = (pages, node, lock, prefault)
+        source = choose_source(allocator, pinned, settings != (None,) * 4, placement)
+        handler = _memrt.policy_new(name, alignment, cache, delay, huge, pinned, source, guarded)
         if limit_bytes is not None:
             set_limit(handler, limit_bytes)
         if soft_bytes is not None:

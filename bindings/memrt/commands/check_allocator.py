@@ -11,7 +11,7 @@ import sys
 from typing import NamedTuple
 
 import memrt
-from memrt._policy.allocator_source import SYMBOL, split_library
+from memrt._allocators.allocator_source import SYMBOL, split_library
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.table import text_table
 from memrt.commands.workers.worker import run_worker

@@ -14,7 +14,7 @@ import os
 import sys
 from functools import reduce
 
-from memrt._policy.allocator_source import allocator_capsule
+from memrt._allocators.allocator_source import allocator_capsule
 
 
 def main() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memrt import _memrt
-from memrt._policy.allocator_source import allocator_capsule
+from memrt._allocators.allocator_source import allocator_capsule
+from memrt._allocators.placement import placed_capsule
 from memrt._support.public import public
 
 _COUNTING = 1  # memrt_adaptor_kind_t
@@ -137,3 +138,53 @@ def counting(upstream: object = None) -> Adaptor:
     (1, True)
     """
     return adapt("counting", _COUNTING, upstream, counts=bytearray(_COUNTS.size))
+
+
+@public("memrt.adaptors")
+def placed(
+    *,
+    pages: str | None = None,
+    node: int | str | None = None,
+    lock: Literal["try"] | bool = False,
+    prefault: bool = False,
+) -> Adaptor:
+    """Return an allocator whose blocks lie on chosen pages, for example below an arena.
+
+    ``memrt.Policy(pages=, node=, lock=, prefault=)`` is a policy over this allocator. Each block
+    takes whole pages, at least two.
+
+    Parameters
+    ----------
+    pages : str, optional
+        Pages, as for :class:`memrt.Policy`.
+    node : int or str, optional
+        NUMA nodes, as for :class:`memrt.Policy`.
+    lock : bool or 'try', default False
+        Lock in memory, as for :class:`memrt.Policy`.
+    prefault : bool, default False
+        Whether all pages have memory from the start.
+
+    Returns
+    -------
+    Adaptor
+        Allocator without an upstream.
+
+    Raises
+    ------
+    ValueError
+        A setting is bad, or the system does not have the node.
+    TypeError
+        A setting has a bad type.
+    MemoryError
+        The allocation of the allocator failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> local = memrt.adaptors.placed(node="local")
+    >>> with memrt.Policy(allocator=memrt.adaptors.arena(local, chunk="2 MiB")):
+    ...     rows = [memrt.zeros(100) for _ in range(1000)]
+    >>> memrt.debug.placement(rows[0]).asked.node
+    'local'
+    """
+    return Adaptor("placed", placed_capsule(pages, node, lock, prefault))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memrt import _memrt
+from memrt._allocators.placement import placed_capsule
 from memrt._policy.limit_amount import parse_amount
 from memrt._support.public import public
 
@@ -48,6 +49,46 @@ def allocator_capsule(source: object) -> object:
     if (address := _table_address(source)) is not None:
         return _memrt.allocator_of_table(address, source)
     return _python_object(source)
+
+
+def choose_source(
+    allocator: object,
+    pinned: bool,
+    has_settings: bool,
+    placement: tuple[str | None, int | str | None, object, bool],
+) -> object:
+    """Return a capsule with the allocator of a new policy, or None for memrt's or pinned memory.
+
+    Parameters
+    ----------
+    allocator : object
+        Any accepted form, or None.
+    pinned : bool
+        Whether the policy has pinned memory.
+    has_settings : bool
+        Whether the policy has settings for cached blocks, huge pages and guard pages.
+    placement : tuple
+        Arguments of :func:`placed_capsule`.
+
+    Raises
+    ------
+    ValueError
+        Two sources are chosen, a source has settings, or as for both capsule functions.
+    """
+    placed = placement != (None, None, False, False)
+    if pinned and allocator is not None:
+        raise ValueError("allocator must be None for a pinned policy")
+    if placed and (pinned or allocator is not None):
+        raise ValueError(
+            "pages, node, lock and prefault must be unset for a pinned policy and a policy with an "
+            "allocator: see memrt.adaptors.placed"
+        )
+    if (pinned or placed or allocator is not None) and has_settings:
+        kind = "pinned policy" if pinned else "policy with an allocator or a placement"
+        raise ValueError(f"cache_limit, decay, hugepages and guard must be None for a {kind}")
+    if placed:
+        return placed_capsule(*placement)
+    return None if allocator is None else allocator_capsule(allocator)
 
 
 def arena_capsule(upstream: object, chunk: int | str) -> object:

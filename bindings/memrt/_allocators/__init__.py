@@ -1,0 +1,1 @@
+"""Allocators below policies: their forms in Python, adaptors, and placement of pages."""
