@@ -63,6 +63,12 @@ size_t memrt__checked_refcount(const memrt_meminfo_t *mi)
     return memrt__plain_table.refcount(mi);
 }
 
+int memrt__checked_try_unique(const memrt_meminfo_t *mi)
+{
+    memrt__verify_held_meminfo("try_unique", mi);
+    return memrt__plain_table.try_unique(mi);
+}
+
 size_t memrt__checked_size(const memrt_meminfo_t *mi)
 {
     memrt__verify_meminfo("size", mi);

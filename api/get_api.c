@@ -54,7 +54,8 @@ SLOT_AT(resizable_try_shrink, 155);
 SLOT_AT(set_write_frames, 156);
 SLOT_AT(policy_option_set, 157);
 SLOT_AT(policy_placement, 160);
-_Static_assert(sizeof(memrt_api_t) == 161 * 8, "slots are only ever appended");
+SLOT_AT(try_unique, 161);
+_Static_assert(sizeof(memrt_api_t) == 162 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

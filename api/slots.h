@@ -211,7 +211,8 @@
     CHECKED(policy_option_set, memrt__policy_set_option)                                           \
     PLAIN(allocator_placed, memrt__placed_new)                                                     \
     PLAIN(placement_read, memrt__placement_read)                                                   \
-    CHECKED(policy_placement, memrt__policy_placement)
+    CHECKED(policy_placement, memrt__policy_placement)                                             \
+    CHECKED(try_unique, memrt__meminfo_try_unique)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -240,6 +240,19 @@ void memrt__meminfo_release(memrt_meminfo_t *mi)
     }
 }
 
+/// Return whether a block has one reference, and no handle from which a thread gets another.
+static bool has_one_reference(const memrt_meminfo_t *mi)
+{
+    return memrt__load_acquire(&mi->refct) == 1 &&
+           (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_WEAK) == 0;
+}
+
+int memrt__meminfo_try_unique(const memrt_meminfo_t *mi)
+{
+    return has_one_reference(mi) && (mi->kind != MEMRT_KIND_RESIZABLE || mi->data == NULL ||
+                                     has_one_reference(memrt__block_of(mi->data)));
+}
+
 void memrt__meminfo_destroy(memrt_meminfo_t *mi)
 {
     if (MEMRT__UNLIKELY(!delete_at_homes(mi))) {

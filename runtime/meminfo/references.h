@@ -54,6 +54,12 @@ static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
     return false;
 }
 
+/// See memrt_api_t.try_unique.
+///
+/// The acquire load pairs with the decrement of each former holder, so that their accesses, and the
+/// flag of a weak handle that they made, are visible.
+int memrt__meminfo_try_unique(const memrt_meminfo_t *mi);
+
 /// Destroy a MemInfo whose count compiled code has brought to 0: the slot `call_dtor`.
 void memrt__meminfo_destroy(memrt_meminfo_t *mi);
 

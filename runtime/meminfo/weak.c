@@ -1,6 +1,7 @@
 #include "runtime/meminfo/weak.h"
 
 #include "runtime/event/live_observer.h"
+#include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
 
@@ -10,6 +11,7 @@ memrt_status_t memrt__weak_new(memrt_meminfo_t *mi, memrt_weak_t *out)
     if (id == 0) {
         return MEMRT_ENOMEM;
     }
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_WEAK);
     *out = (memrt_weak_t){(uintptr_t)mi, id};
     return MEMRT_OK;
 }

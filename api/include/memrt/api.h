@@ -211,6 +211,7 @@ typedef struct memrt_api {
     memrt_allocator_placed_fn allocator_placed MEMRT_MUST_CHECK;
     memrt_placement_read_fn placement_read MEMRT_MUST_CHECK;
     memrt_policy_placement_fn policy_placement MEMRT_MUST_CHECK;
+    memrt_try_unique_fn try_unique;
 } memrt_api_t;
 
 #ifdef __cplusplus

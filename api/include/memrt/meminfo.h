@@ -106,6 +106,17 @@ typedef void (*memrt_call_dtor_fn)(memrt_meminfo_t *mi);
 /// Return the number of references at this moment; a hint only, if several threads run.
 typedef size_t (*memrt_refcount_fn)(const memrt_meminfo_t *mi);
 
+/// Return 1 if the caller holds the only reference, so that the data may be overwritten in place,
+/// else 0.
+///
+/// With the result 1, no other thread can get a reference until the caller shares its own. The
+/// accesses of all former holders happened before the return. The data block of a resizable MemInfo
+/// has no other reference either. The result is 0 from the first weak handle (weak_new) on, because
+/// any thread may upgrade a handle. Not covered: `find` with the address of data, called by a
+/// thread without a reference, and the owner of adopted memory, who may know the address.
+/// Threads: the caller holds the reference, and no other thread uses the same reference meanwhile.
+typedef int (*memrt_try_unique_fn)(const memrt_meminfo_t *mi);
+
 /// Return the size in bytes, as requested.
 typedef size_t (*memrt_size_fn)(const memrt_meminfo_t *mi);
 

@@ -213,6 +213,8 @@ cdef extern from "memrt/import.h":
 
     ctypedef size_t (*memrt_refcount_fn)(const memrt_meminfo_t *mi) noexcept nogil
 
+    ctypedef int (*memrt_try_unique_fn)(const memrt_meminfo_t *mi) noexcept nogil
+
     ctypedef size_t (*memrt_size_fn)(const memrt_meminfo_t *mi) noexcept nogil
 
     ctypedef void *(*memrt_dtor_info_fn)(const memrt_meminfo_t *mi) noexcept nogil
@@ -1066,6 +1068,7 @@ cdef extern from "memrt/import.h":
         memrt_allocator_placed_fn allocator_placed
         memrt_placement_read_fn placement_read
         memrt_policy_placement_fn policy_placement
+        memrt_try_unique_fn try_unique
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

@@ -157,6 +157,11 @@ static void weak_new_of_freed(const memrt_api_t *checked)
     (void)!checked->weak_new(create_freed_meminfo(checked), &weak);
 }
 
+static void prove_freed_meminfo_unique(const memrt_api_t *checked)
+{
+    checked->try_unique(create_freed_meminfo(checked));
+}
+
 static void expand_freed_block(const memrt_api_t *checked)
 {
     void *data = checked->block_alloc(NULL, 100);
@@ -549,6 +554,7 @@ static const misuse_t misuses[] = {
     MISUSE(acquire_last_of_many_freed, DEAD),
     MISUSE(write_far_before_freed_block, "a write 65 to "),
     MISUSE(weak_new_of_freed, DEAD),
+    MISUSE(prove_freed_meminfo_unique, DEAD),
     MISUSE(expand_freed_block, "memrt: block_try_expand of "),
     MISUSE(get_usable_size_of_freed_block, "memrt: block_usable_size of "),
     MISUSE(expand_inline_as_resizable, ": the MemInfo must be resizable"),
@@ -926,6 +932,7 @@ static void use_correctly(void *context)
     REQUIRE(checked->resizable_new(100, &options, &resizable) == MEMRT_OK);
     REQUIRE(checked->meminfo_adopt(foreign, 8, &options, &adopted) == MEMRT_OK);
     memrt_weak_t weak;
+    REQUIRE(checked->try_unique(mi) && checked->try_unique(resizable));
     REQUIRE(checked->weak_new(mi, &weak) == MEMRT_OK && checked->weak_acquire(&weak) == mi);
     REQUIRE(checked->try_acquire(mi) && checked->refcount(mi) == 3 && checked->size(mi) == 100);
     REQUIRE(checked->find(checked->get_data(mi), &found) == MEMRT_OK && found == mi);

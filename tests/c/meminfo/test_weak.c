@@ -1,4 +1,5 @@
-/// Tests of weak handles: upgrades before, during and after the last release.
+/// Tests of weak handles: upgrades before, during and after the last release. Tests of the proof
+/// that a reference is unique.
 
 #include "support/suite.h"
 
@@ -225,4 +226,126 @@ TEST(concurrent_handles_of_a_buffer_have_one_number)
         api->release(mi);
         books_expect_no_leak(&before);
     }
+}
+
+TEST(reference_is_unique_without_another_reference_or_handle)
+{
+    static char foreign[10];
+    size_t ends = 0;
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = ignore_data, .dtor_info = &ends};
+    memrt_meminfo_t *made[3];
+    ck_assert_int_eq(api->meminfo_new(100, &options, &made[0]), MEMRT_OK);
+    ck_assert_int_eq(api->meminfo_adopt(foreign, 10, &options, &made[1]), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_new(100, &options, &made[2]), MEMRT_OK);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert(api->try_unique(made[i]));
+        api->acquire(made[i]);
+        ck_assert(!api->try_unique(made[i]));
+        api->release(made[i]);
+        ck_assert_int_eq(api->set_name(made[i], "listed"), MEMRT_OK);
+        ck_assert(api->try_unique(made[i]));
+        memrt_weak_t weak = create_handle(made[i]);
+        ck_assert(!api->try_unique(made[i]));
+        api->release(made[i]);
+        ck_assert_ptr_null(api->weak_acquire(&weak));
+    }
+    ck_assert_uint_eq(ends, 3);
+}
+
+TEST_EACH(resizable_is_unique_if_its_data_block_is, 2)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options)};
+    memrt_meminfo_t *mi, *block;
+    ck_assert_int_eq(api->resizable_new(100, &options, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->block_meminfo(api->get_data(mi), &block), MEMRT_OK);
+    ck_assert(!api->try_unique(mi) && !api->try_unique(block));
+    if (index == 1) {
+        (void)create_handle(block);
+    }
+    api->release(block);
+    ck_assert_int_eq(api->try_unique(mi), index == 0);
+    api->resizable_free(mi, api->get_data(mi));
+    ck_assert(api->try_unique(mi));
+    api->release(mi);
+}
+
+TEST(tiny_block_and_its_meminfo_are_not_unique)
+{
+    memrt_meminfo_t *mi;
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* tiny blocks need a thread record */
+    void *tiny = api->block_alloc(NULL, 10);
+    ck_assert_int_eq(api->block_meminfo(tiny, &mi), MEMRT_OK);
+    ck_assert(!api->try_unique(mi));
+    api->block_free(NULL, tiny, 10);
+    ck_assert(api->try_unique(mi));
+    api->release(mi);
+}
+
+enum { SHARERS = 3, SHARED_ROUNDS = 300 };
+
+/// Buffers that several threads share. The thread with the proof overwrites the data.
+typedef struct sharing {
+    memrt_meminfo_t *buffers[SHARED_ROUNDS]; ///< one reference for each thread
+    size_t proofs;                           ///< relaxed
+} sharing_t;
+
+/// Write a slot of each buffer and release the buffer. A thread that holds the only reference reads
+/// and overwrites the slots of all threads with plain accesses.
+static void share_buffers(size_t index, void *context)
+{
+    sharing_t *sharing = context;
+    for (size_t round = 0; round < SHARED_ROUNDS; round++) {
+        memrt_meminfo_t *mi = sharing->buffers[round];
+        size_t *slots = api->get_data(mi);
+        slots[index] = index + 1;
+        if (api->try_unique(mi)) {
+            size_t sum = 0;
+            for (size_t i = 0; i < SHARERS; i++) {
+                sum += slots[i];
+                slots[i] = 0;
+            }
+            REQUIRE(sum == SHARERS * (SHARERS + 1) / 2);
+            memrt__fetch_add_relaxed(&sharing->proofs, 1);
+        }
+        api->release(mi);
+    }
+}
+
+TEST(proof_follows_all_accesses_of_former_holders)
+{
+    static sharing_t sharing;
+    books_t before = books_now();
+    for (size_t round = 0; round < SHARED_ROUNDS; round++) {
+        sharing.buffers[round] = api->allocate(SHARERS * sizeof(size_t));
+        for (size_t i = 1; i < SHARERS; i++) {
+            api->acquire(sharing.buffers[round]);
+        }
+    }
+    crew_run(SHARERS, share_buffers, &sharing);
+    ck_assert_uint_le(sharing.proofs, SHARED_ROUNDS);
+    books_expect_no_leak(&before);
+}
+
+/// Expect no proof while another thread upgrades a handle.
+static void prove_or_upgrade(size_t index, void *context)
+{
+    memrt_weak_t *weak = context;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        memrt_meminfo_t *mi = index == 0 ? NULL : api->weak_acquire(weak);
+        if (index == 0) {
+            REQUIRE(!api->try_unique((memrt_meminfo_t *)weak->meminfo));
+        } else if (mi != NULL) {
+            api->release(mi);
+        }
+    }
+}
+
+TEST(buffer_with_a_handle_is_never_unique)
+{
+    memrt_meminfo_t *mi = api->allocate(100);
+    memrt_weak_t weak = create_handle(mi);
+    crew_run(2, prove_or_upgrade, &weak);
+    api->release(mi);
+    ck_assert_ptr_null(api->weak_acquire(&weak));
 }

@@ -477,6 +477,7 @@ ALWAYS(features, api->features < MEMRT_FEATURE_PROBES << 1)
 ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
 ALWAYS(locate, api->locate(NULL, &(memrt_location_t){0}) == MEMRT_EINVAL)
+ALWAYS(try_unique, api->try_unique(ground->sharer) == 0)
 ALWAYS(weak_acquire, api->weak_acquire(&(memrt_weak_t){0}) == NULL)
 ALWAYS(block_usable_size, api->block_usable_size(ground->block) >= 100)
 ALWAYS(block_good_size, api->block_good_size(ground->policy, 100) >= 100)
@@ -1088,7 +1089,7 @@ const slot_t slots[] = {
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
-    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(locate),
+    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     PLAIN(set_write_frames), MODEST(policy_option_set),
     CREATOR(allocator_placed), PLAIN(placement_read), MODEST(policy_placement),
