@@ -13,6 +13,7 @@ Statistics of all levels at one moment: snapshot.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: enabled, policies, default_policy, limits, options.
 Allocator of the default policy: set_default_allocator.
+Arrays that a function may overwrite in place: is_unique.
 Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
@@ -22,7 +23,7 @@ Symbols of compiled code: unresolved_symbols, check_symbols.
 from typing import TYPE_CHECKING
 
 from memrt import _memrt
-from memrt._memrt import check_symbols, unresolved_symbols
+from memrt._memrt import check_symbols, is_unique, unresolved_symbols
 from memrt._support.public import import_at_first_use, public
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ __all__ = [
     "find",
     "growth",
     "hook",
+    "is_unique",
     "latency",
     "limits",
     "live",
@@ -139,6 +141,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-for _function in (check_symbols, unresolved_symbols):
+for _function in (check_symbols, is_unique, unresolved_symbols):
     public(__name__)(_function)
 del _function

@@ -88,6 +88,7 @@ LAYERS = [
             *("bindings/src/callbacks/", "bindings/src/observe/", "bindings/src/numba/"),
             "bindings/src/tasks/",
         ),
+        ("bindings/src/access/",),
         ("bindings/src/",),
         below=("api/include/", "bindings/include/"),
     ),

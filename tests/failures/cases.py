@@ -1230,6 +1230,8 @@ CASES: dict[str, Case] = {
     ),
     "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
     "memrt.debug.find": Case(lambda g: memrt.debug.find(g.mi.address + 8)),
+    "memrt.debug.is_unique": Case(lambda g: memrt.debug.is_unique(g.array)),
+    "memrt.debug.is_unique, of a MemInfo": Case(lambda g: memrt.debug.is_unique(g.mi)),
     "memrt.debug.find, of foreign memory": Case(lambda g: memrt.debug.find(g.address)),
     "_memrt.locate": Case(lambda g: _memrt.locate(g.mi.address)),
     "memrt.types.Placement": Case(
