@@ -69,6 +69,18 @@ int memrt__checked_try_unique(const memrt_meminfo_t *mi)
     return memrt__plain_table.try_unique(mi);
 }
 
+memrt_status_t memrt__checked_freeze(memrt_meminfo_t *mi, size_t *bytes)
+{
+    memrt__verify_held_meminfo("freeze", mi);
+    return memrt__plain_table.freeze(mi, bytes);
+}
+
+memrt_status_t memrt__checked_thaw(memrt_meminfo_t *mi)
+{
+    memrt__verify_held_meminfo("thaw", mi);
+    return memrt__plain_table.thaw(mi);
+}
+
 size_t memrt__checked_size(const memrt_meminfo_t *mi)
 {
     memrt__verify_meminfo("size", mi);

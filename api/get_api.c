@@ -55,7 +55,8 @@ SLOT_AT(set_write_frames, 156);
 SLOT_AT(policy_option_set, 157);
 SLOT_AT(policy_placement, 160);
 SLOT_AT(try_unique, 161);
-_Static_assert(sizeof(memrt_api_t) == 162 * 8, "slots are only ever appended");
+SLOT_AT(thaw, 163);
+_Static_assert(sizeof(memrt_api_t) == 164 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -25,6 +25,7 @@
 #include "runtime/meminfo/block_api.h"
 #include "runtime/meminfo/lookup.h"
 #include "runtime/meminfo/meminfo.h"
+#include "runtime/meminfo/access/freeze.h"
 #include "runtime/meminfo/named.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/meminfo/resizable.h"
@@ -212,7 +213,9 @@
     PLAIN(allocator_placed, memrt__placed_new)                                                     \
     PLAIN(placement_read, memrt__placement_read)                                                   \
     CHECKED(policy_placement, memrt__policy_placement)                                             \
-    CHECKED(try_unique, memrt__meminfo_try_unique)
+    CHECKED(try_unique, memrt__meminfo_try_unique)                                                 \
+    CHECKED(freeze, memrt__freeze)                                                                 \
+    CHECKED(thaw, memrt__thaw)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -3,6 +3,7 @@
 #include "runtime/base/size.h"
 #include "runtime/event/block_observers.h"
 #include "runtime/event/guard_sampling.h"
+#include "runtime/meminfo/access/freeze.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/meminfo/tiny.h"
@@ -303,6 +304,9 @@ static void count_free(const freed_block_t *freed_block)
 
 void memrt__block_delete(memrt_meminfo_t *mi)
 {
+    if (!memrt__freeze_end(mi)) {
+        return;
+    }
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_KNOWN) != 0)) {
         memrt__block_emit_free(mi);

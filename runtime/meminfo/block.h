@@ -81,7 +81,8 @@ memrt_meminfo_t *memrt__block_notify_alloc(memrt_meminfo_t *mi, uint32_t site);
 /// Free an unpublished block. Nothing is counted.
 void memrt__block_discard(memrt_meminfo_t *mi);
 
-/// Free a block whose reference count is 0, and subtract the block from the account.
+/// Free a block whose reference count is 0, and subtract the block from the account. If the system
+/// refuses to make frozen pages writable, the block stays allocated.
 void memrt__block_delete(memrt_meminfo_t *mi);
 
 /// Allocate a separate header for a tiny block. The reference count is 2: one reference for the
@@ -192,7 +193,8 @@ static MEMRT__INLINE bool memrt__block_delete_at(memrt__thread_t *self, memrt__s
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special = MEMRT__FLAG_KNOWN | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_BARE;
+    unsigned special =
+        MEMRT__FLAG_KNOWN | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_BARE | MEMRT__FLAG_FROZEN;
     memrt__thread_t *self = memrt__thread_or_null();
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST ||
                         mi->dtor != NULL || self == NULL)) {

@@ -10,7 +10,7 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
     unsigned known = MEMRT__FLAG_KNOWN | MEMRT__FLAG_MEMINFO | MEMRT__FLAG_READONLY |
                      MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_FAST | MEMRT__FLAG_PROMOTED |
                      MEMRT__FLAG_TINY | MEMRT__FLAG_BARE | MEMRT__FLAG_DEVICE |
-                     MEMRT__FLAG_RESERVED | MEMRT__FLAG_WEAK;
+                     MEMRT__FLAG_RESERVED | MEMRT__FLAG_WEAK | MEMRT__FLAG_FROZEN;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);

@@ -27,9 +27,11 @@
 #define MEMRT__FLAG_RESERVED (1u << 20) ///< data with reserved addresses: never moves
 #define MEMRT__FLAG_GUARDED (1u << 21)  ///< block between guard pages
 #define MEMRT__FLAG_WEAK (1u << 22)     ///< a weak handle was made; never cleared
+#define MEMRT__FLAG_FROZEN (1u << 23)   ///< frozen pages may exist: the free makes them writable
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
 
-_Static_assert(((MEMRT__FLAG_WEAK | MEMRT__FLAG_GUARDED | MEMRT__FLAG_RESERVED | MEMRT__FLAG_BARE) &
+_Static_assert(((MEMRT__FLAG_FROZEN | MEMRT__FLAG_WEAK | MEMRT__FLAG_GUARDED |
+                 MEMRT__FLAG_RESERVED | MEMRT__FLAG_BARE) &
                 (MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_DEVICE | MEMRT__FLAG_FAST |
                  MEMRT__FLAG_KNOWN | 0xFFu)) == 0,
                "the flags of three headers do not share bits");

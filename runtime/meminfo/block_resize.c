@@ -8,6 +8,7 @@
 #include "runtime/config/fault_injection.h"
 #include "runtime/event/block_observers.h"
 #include "runtime/event/names_observer.h"
+#include "runtime/meminfo/access/freeze.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/os/os.h"
@@ -35,8 +36,13 @@ static bool is_guarded(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_GUARDED) != 0;
 }
 
-/// Resize by copying header and data to a new block. Observers know the new block before the old
-/// memory is freed. NULL: out of memory.
+static bool is_frozen(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_FROZEN) != 0;
+}
+
+/// Resize by copying header and data to a new block, which is not frozen. Observers know the new
+/// block before the old memory is freed. NULL: out of memory.
 static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
                                        memrt__block_layout_t *layout)
 {
@@ -49,7 +55,7 @@ static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
     memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
     moved->lead = (uint32_t)layout->lead;
-    moved->flags &= layout->guarded ? UINT32_MAX : ~MEMRT__FLAG_GUARDED;
+    moved->flags &= ~MEMRT__FLAG_FROZEN & (layout->guarded ? UINT32_MAX : ~MEMRT__FLAG_GUARDED);
     memrt__block_set_data(moved, start + layout->lead, size);
     if (!memrt__block_admit_moved(moved)) {
         memrt__block_memory_free(moved, layout->bytes, layout->align);
@@ -57,8 +63,10 @@ static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
     }
     memrt__block_before_t before = {mi, mi->data, mi->size};
     memrt__block_emit_resize(moved, &before);
-    memrt__block_layout_t old = memrt__block_layout_of(mi);
-    memrt__block_memory_free(mi, old.bytes, old.align);
+    if (memrt__freeze_end(mi)) { /* else the old memory is lost */
+        memrt__block_layout_t old = memrt__block_layout_of(mi);
+        memrt__block_memory_free(mi, old.bytes, old.align);
+    }
     return moved;
 }
 
@@ -169,7 +177,8 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     memrt__thread_t *self = memrt__thread_or_null();
-    if ((flags & (MEMRT__FLAG_FAST | MEMRT__FLAG_KNOWN)) != MEMRT__FLAG_FAST || self == NULL ||
+    unsigned special = MEMRT__FLAG_KNOWN | MEMRT__FLAG_FROZEN;
+    if ((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST || self == NULL ||
         !memrt__is_fast_size(size) || memrt__is_slow(MEMRT__SLOW_ALWAYS) ||
         (size > mi->size && memrt__limit_exists())) {
         return NULL;
@@ -216,13 +225,13 @@ static bool is_mostly_padding(const memrt__block_layout_t *layout, size_t size)
 }
 
 /// Resize a block whose old memory must stay until observers know the new address: grow the block
-/// at its address, else copy. A guard always copies, so that uses of the old pointer are found.
-/// NULL: out of memory, nothing changed.
+/// at its address, else copy. A guard always copies, so that uses of the old pointer are found, and
+/// so does a frozen block. NULL: out of memory, nothing changed.
 static memrt_meminfo_t *expand_or_relocate(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
                                            memrt__block_layout_t *layout, size_t size)
 {
-    bool may_expand =
-        size > mi->size && !is_guarded(mi) && !memrt__is_guard(&memrt__policy_of(mi)->allocator);
+    bool may_expand = size > mi->size && !is_guarded(mi) && !is_frozen(mi) &&
+                      !memrt__is_guard(&memrt__policy_of(mi)->allocator);
     return may_expand && resize_in_place(mi, old, layout, size) ? mi
                                                                 : relocate_block(mi, size, layout);
 }
@@ -240,7 +249,8 @@ static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_la
     if (memrt__block_is_reserved(mi)) {
         return resize_in_place(mi, old, &layout, size) ? mi : NULL;
     }
-    return is_known_by_address(mi) || is_guarded(mi) || is_mostly_padding(old, mi->size)
+    return is_known_by_address(mi) || is_guarded(mi) || is_frozen(mi) ||
+                   is_mostly_padding(old, mi->size)
                ? expand_or_relocate(mi, old, &layout, size)
                : realloc_block(mi, old, &layout, size);
 }
@@ -289,7 +299,7 @@ memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size)
     if (size <= old_size) {
         return MEMRT_OK;
     }
-    if (is_guarded(mi)) {
+    if (is_guarded(mi) || is_frozen(mi)) {
         return MEMRT_ENOMEM;
     }
     memrt__stats_await_pause();

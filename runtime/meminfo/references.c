@@ -1,6 +1,7 @@
 #include "runtime/meminfo/references.h"
 
 #include "runtime/base/check.h"
+#include "runtime/meminfo/access/freeze.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/os/lock.h"
 
@@ -53,6 +54,9 @@ static void destroy_meminfo(memrt_meminfo_t *mi)
     if (mi->dtor != NULL) {
         if (MEMRT__UNLIKELY(mi->kind == MEMRT_KIND_BLOCK)) {
             refuse_dtor(mi);
+        }
+        if (!memrt__freeze_end(mi)) {
+            return;
         }
         if (memrt__load_relaxed(&shut_down) == 0) {
             mi->dtor(mi->data, mi->size, mi->dtor_info);

@@ -39,6 +39,11 @@ bool memrt__os_commit(void *address, size_t old_size, size_t new_size);
 /// Refuse accesses to a range by SIGSEGV. The range keeps its contents.
 bool memrt__os_forbid_access(void *address, size_t size);
 
+/// Refuse writes to a range by SIGSEGV, or allow reads and writes. Returns 0, or the errno: the
+/// range may then be protected in part.
+int memrt__os_forbid_writes(void *address, size_t size);
+int memrt__os_allow_writes(void *address, size_t size);
+
 /// Advise the system to use huge pages for a range, or not to. Advice only: no code depends on the
 /// effect.
 void memrt__os_advise_huge(void *address, size_t size, bool huge);

@@ -483,6 +483,8 @@ AT(memrt_placement_t, locked, 32);
 AT(memrt_placement_t, swapped, 40);
 AT(memrt_placement_t, by_node, 48);
 SLOT(try_unique, 161);
+SLOT(freeze, 162);
+SLOT(thaw, 163);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

@@ -30,14 +30,12 @@ typedef struct memrt_api {
     memrt_acquire_fn acquire;
     memrt_release_fn release;
     memrt_get_data_fn get_data;
-
     /* --- Properties of the table. --- */
     size_t struct_size;  ///< bytes of this table; slots beyond do not exist, see MEMRT_HAS
     uint32_t abi_major;  ///< MEMRT_ABI_MAJOR of the library
     uint32_t abi_minor;  ///< MEMRT_ABI_MINOR of the library
     uint64_t features;   ///< MEMRT_FEATURE_* bits
     const char *version; ///< "0.1.0"
-
     /* --- MemInfos: memrt/meminfo.h and memrt/meminfo/create.h. --- */
     memrt_meminfo_new_fn meminfo_new MEMRT_MUST_CHECK;
     memrt_meminfo_adopt_fn meminfo_adopt MEMRT_MUST_CHECK;
@@ -52,13 +50,11 @@ typedef struct memrt_api {
     memrt_get_name_fn get_name;
     memrt_dump_fn dump;
     memrt_policy_of_fn policy_of;
-
     /* --- Resizable MemInfos: memrt/meminfo/resizable.h. --- */
     memrt_resizable_new_fn resizable_new MEMRT_MUST_CHECK;
     memrt_resizable_alloc_fn resizable_alloc;
     memrt_resizable_realloc_fn resizable_realloc;
     memrt_resizable_free_fn resizable_free;
-
     /* --- Blocks that are identified by their data pointer: memrt/meminfo/block.h. --- */
     memrt_block_alloc_fn block_alloc;
     memrt_block_calloc_fn block_calloc;
@@ -66,7 +62,6 @@ typedef struct memrt_api {
     memrt_block_free_fn block_free;
     memrt_block_meminfo_fn block_meminfo MEMRT_MUST_CHECK;
     memrt_find_fn find MEMRT_MUST_CHECK;
-
     /* --- Policies: memrt/policy.h. --- */
     memrt_policy_new_fn policy_new MEMRT_MUST_CHECK;
     memrt_policy_acquire_fn policy_acquire;
@@ -77,13 +72,11 @@ typedef struct memrt_api {
     memrt_policy_index_fn policy_index;
     memrt_policy_at_fn policy_at;
     memrt_policy_limit_fn policy_limit;
-
     /* --- Allocators, to build policies from: memrt/allocator.h, allocator/adaptor.h. --- */
     memrt_allocator_default_fn allocator_default;
     memrt_allocator_system_fn allocator_system;
     memrt_allocator_mapped_fn allocator_mapped;
     memrt_allocator_guard_fn allocator_guard MEMRT_MUST_CHECK;
-
     /* --- Statistics, tracking, observer: memrt/observe. Other functions: memrt/process. --- */
     memrt_stats_read_fn stats_read MEMRT_MUST_CHECK;
     memrt_stats_reset_peak_fn stats_reset_peak;
@@ -96,7 +89,6 @@ typedef struct memrt_api {
     memrt_release_unused_fn release_unused;
     memrt_fail_allocations_fn fail_allocations MEMRT_MUST_CHECK;
     memrt_failure_points_fn failure_points;
-
     /* --- The process: memrt/process/option.h, memrt/process/process.h and memrt/status.h. --- */
     memrt_option_fn option;
     memrt_option_warning_fn option_warning;
@@ -212,6 +204,8 @@ typedef struct memrt_api {
     memrt_placement_read_fn placement_read MEMRT_MUST_CHECK;
     memrt_policy_placement_fn policy_placement MEMRT_MUST_CHECK;
     memrt_try_unique_fn try_unique;
+    memrt_freeze_fn freeze MEMRT_MUST_CHECK;
+    memrt_thaw_fn thaw MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -490,6 +490,10 @@ cdef extern from "memrt/import.h":
         const memrt_new_options_t *options, memrt_arrow_view *view, memrt_meminfo_t **out,
         const char **why) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_freeze_fn)(memrt_meminfo_t *mi, size_t *bytes) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_thaw_fn)(memrt_meminfo_t *mi) noexcept nogil
+
     ctypedef enum memrt_holder_kind_t:
         MEMRT_HOLDER_REFERENCE
         MEMRT_HOLDER_EXPORT
@@ -1069,6 +1073,8 @@ cdef extern from "memrt/import.h":
         memrt_placement_read_fn placement_read
         memrt_policy_placement_fn policy_placement
         memrt_try_unique_fn try_unique
+        memrt_freeze_fn freeze
+        memrt_thaw_fn thaw
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

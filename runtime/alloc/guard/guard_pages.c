@@ -248,11 +248,22 @@ size_t memrt__guard_pages_made(void)
     return memrt__load_relaxed(&made);
 }
 
+/// Return whether an address is between the guard pages of a live block, where only frozen pages
+/// refuse an access.
+static bool is_accessible(const memrt__guard_record_t *record, uintptr_t address)
+{
+    size_t page = memrt__os_page_size();
+    return memrt__load_relaxed(&record->freed_by) == 0 &&
+           address - memrt__load_relaxed(&record->mapping) - page <
+               memrt__load_relaxed(&record->mapping_bytes) - 2 * page;
+}
+
 bool memrt__guard_pages_report(uintptr_t address, const char *access)
 {
     const memrt__guard_record_t *record = find_record(address);
-    if (record != NULL) {
-        memrt__guard_record_report(record, address, access);
+    if (record == NULL || is_accessible(record, address)) {
+        return false;
     }
-    return record != NULL;
+    memrt__guard_record_report(record, address, access);
+    return true;
 }

@@ -61,7 +61,8 @@ bool memrt__guard_pages_search(uintptr_t address, uintptr_t *start);
 size_t memrt__guard_pages_made(void);
 
 /// Write a report about an access to `address` to standard error, if the address belongs to a
-/// guarded block, freed blocks included. Returns false for other addresses.
+/// guarded block, freed blocks included. Returns false for other addresses, and between the guard
+/// pages of a live block.
 ///
 /// Threads: for a signal handler: takes no lock and allocates nothing. Concurrent changes of the
 /// records may mix the report of two blocks.

@@ -85,14 +85,14 @@ static void write_site(uint32_t site)
     }
 }
 
-/// Write the interpreter calls of the calling thread.
-static void write_running_calls(void)
+/// Write the interpreter calls of the calling thread, after a title.
+static void write_running_calls(const char *title)
 {
     size_t word = memrt__load_acquire(&write_frames);
     memrt_write_frames_fn write;
     memcpy(&write, &word, sizeof(write));
     if (write != NULL) {
-        memrt__crash_text("\n  accessed at");
+        memrt__crash_text(title);
         write(STDERR_FILENO);
     }
 }
@@ -111,19 +111,36 @@ static void write_stack(const char *what, size_t thread, uint32_t site,
     }
 }
 
-void memrt__guard_record_report(const memrt__guard_record_t *record, uintptr_t address,
-                                const char *access)
+static void write_access(uintptr_t address, const char *access)
 {
     memrt__crash_text("memrt: refused ");
     memrt__crash_text(access);
     memrt__crash_text(" at ");
     memrt__crash_address(address);
     memrt__crash_number(" by thread ", (size_t)memrt__os_thread_id(), "");
+}
+
+void memrt__guard_record_report(const memrt__guard_record_t *record, uintptr_t address,
+                                const char *access)
+{
+    write_access(address, access);
     write_position(record, address);
-    write_running_calls();
+    write_running_calls("\n  accessed at");
     write_stack("allocated", record->allocated_by, record->alloc_site, &record->alloc_stack);
     if (record->freed_by != 0) {
         write_stack("freed", record->freed_by, record->free_site, &record->free_stack);
     }
+    memrt__crash_text("\n");
+}
+
+void memrt__frozen_record_report(const memrt__frozen_record_t *record, uintptr_t address,
+                                 const char *access)
+{
+    write_access(address, access);
+    memrt__crash_number(", at offset ", address - record->data, "");
+    memrt__crash_number(" of a frozen array of ", record->bytes, " bytes at ");
+    memrt__crash_address(record->data);
+    write_running_calls("\n  written at");
+    write_stack("frozen", record->frozen_by, record->site, &record->stack);
     memrt__crash_text("\n");
 }

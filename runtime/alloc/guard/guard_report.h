@@ -8,7 +8,7 @@
 
 #include "runtime/observe/call_stack.h"
 
-/// Record of a block between guard pages, and reports about the block.
+/// Records of blocks between guard pages and of frozen buffers, and reports about them.
 
 /// Threads search the records of each other, so the words that a search reads are atomic.
 typedef struct memrt__guard_record {
@@ -23,6 +23,19 @@ typedef struct memrt__guard_record {
     memrt__call_stack_t alloc_stack, free_stack;
 } memrt__guard_record_t;
 
+/// Record of the protected pages of a buffer. Other threads and a signal handler search the
+/// records, so the words that a search reads are atomic.
+typedef struct memrt__frozen_record {
+    size_t pages;      ///< atomic; address of the first protected page
+    size_t page_bytes; ///< atomic, release; bytes of the protected pages; 0: no buffer
+    size_t data;       ///< atomic; address of the data
+    size_t bytes;      ///< bytes of data
+    size_t freezes;    ///< under the lock of the table: freezes without a thaw
+    size_t frozen_by;  ///< id of a thread
+    uint32_t site;     ///< site of the first freeze, with frames of an interpreter; 0: unknown
+    memrt__call_stack_t stack;
+} memrt__frozen_record_t;
+
 /// Abort with a message if a filled byte around a live block was written to.
 void memrt__guard_record_verify(const memrt__guard_record_t *record, size_t page);
 
@@ -34,6 +47,10 @@ void memrt__guard_record_verify(const memrt__guard_record_t *record, size_t page
 /// Threads: for a signal handler.
 void memrt__guard_record_report(const memrt__guard_record_t *record, uintptr_t address,
                                 const char *access);
+
+/// Write a report about a write to protected pages, as memrt__guard_record_report().
+void memrt__frozen_record_report(const memrt__frozen_record_t *record, uintptr_t address,
+                                 const char *access);
 
 /// See memrt_api_t.set_write_frames.
 void memrt__guard_record_set_write_frames(memrt_write_frames_fn write);

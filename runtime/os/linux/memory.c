@@ -170,6 +170,24 @@ bool memrt__os_forbid_access(void *address, size_t size)
     return mprotect(address, size, PROT_NONE) == 0;
 }
 
+/// Set the protection of a range. Returns 0, or the errno.
+static int protect_range(void *address, size_t size, int protection)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
+    return mprotect(address, size, protection) == 0 ? 0 : errno;
+}
+
+int memrt__os_forbid_writes(void *address, size_t size)
+{
+    return protect_range(address, size, PROT_READ);
+}
+
+int memrt__os_allow_writes(void *address, size_t size)
+{
+    return protect_range(address, size, PROT_READ | PROT_WRITE);
+}
+
 bool memrt__os_read(const void *address, void *out, size_t size)
 {
     MEMRT__KEEP_ERRNO;

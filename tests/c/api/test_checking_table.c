@@ -162,6 +162,17 @@ static void prove_freed_meminfo_unique(const memrt_api_t *checked)
     checked->try_unique(create_freed_meminfo(checked));
 }
 
+static void freeze_freed_meminfo(const memrt_api_t *checked)
+{
+    size_t bytes;
+    (void)!checked->freeze(create_freed_meminfo(checked), &bytes);
+}
+
+static void thaw_freed_meminfo(const memrt_api_t *checked)
+{
+    (void)!checked->thaw(create_freed_meminfo(checked));
+}
+
 static void expand_freed_block(const memrt_api_t *checked)
 {
     void *data = checked->block_alloc(NULL, 100);
@@ -555,6 +566,8 @@ static const misuse_t misuses[] = {
     MISUSE(write_far_before_freed_block, "a write 65 to "),
     MISUSE(weak_new_of_freed, DEAD),
     MISUSE(prove_freed_meminfo_unique, DEAD),
+    MISUSE(freeze_freed_meminfo, DEAD),
+    MISUSE(thaw_freed_meminfo, DEAD),
     MISUSE(expand_freed_block, "memrt: block_try_expand of "),
     MISUSE(get_usable_size_of_freed_block, "memrt: block_usable_size of "),
     MISUSE(expand_inline_as_resizable, ": the MemInfo must be resizable"),

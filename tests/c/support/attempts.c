@@ -237,6 +237,15 @@ static outcome_t try_weak_new(ground_t *ground)
     return convert_status(status, weak.id == 0);
 }
 
+/// The large block stays frozen until its free.
+static outcome_t try_freeze(ground_t *ground)
+{
+    size_t bytes = 0;
+    memrt_meminfo_t *mi = (void *)((char *)ground->large - MEMRT_HEADER_SIZE);
+    memrt_status_t status = api->freeze(mi, &bytes);
+    return convert_status(status, bytes == 0);
+}
+
 static outcome_t try_realloc_of_shared(ground_t *ground)
 {
     void *copy = api->block_realloc(ground->policy, ground->shared_block, 2000000);
@@ -477,6 +486,7 @@ ALWAYS(features, api->features < MEMRT_FEATURE_PROBES << 1)
 ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
 ALWAYS(locate, api->locate(NULL, &(memrt_location_t){0}) == MEMRT_EINVAL)
+ALWAYS(thaw, api->thaw(ground->mi) == MEMRT_ENOENT)
 ALWAYS(try_unique, api->try_unique(ground->sharer) == 0)
 ALWAYS(weak_acquire, api->weak_acquire(&(memrt_weak_t){0}) == NULL)
 ALWAYS(block_usable_size, api->block_usable_size(ground->block) >= 100)
@@ -1089,7 +1099,7 @@ const slot_t slots[] = {
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
-    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), PLAIN(locate),
+    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), CREATOR(freeze), PLAIN(thaw), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     PLAIN(set_write_frames), MODEST(policy_option_set),
     CREATOR(allocator_placed), PLAIN(placement_read), MODEST(policy_placement),

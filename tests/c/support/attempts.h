@@ -60,7 +60,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 177 };
+enum { SLOTS = 179 };
 
 extern const slot_t slots[SLOTS];
 

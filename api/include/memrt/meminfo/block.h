@@ -58,8 +58,9 @@ typedef memrt_status_t (*memrt_find_fn)(const void *data, memrt_meminfo_t **out)
 ///
 /// The new bytes are undefined. Statistics and limits count the growth as that of a resize, and a
 /// refused growth as nothing. For the data of a resizable MemInfo, call resizable_try_expand.
-/// Failure: MEMRT_EBUSY: other references exist; MEMRT_ENOMEM: no room after the block, or a limit
-///          is reached; MEMRT_ENOTSUP: the block is from an external allocator. Nothing changed.
+/// Failure: MEMRT_EBUSY: other references exist; MEMRT_ENOMEM: no room after the block, a limit is
+///          reached, or the block was frozen; MEMRT_ENOTSUP: the block is from an external
+///          allocator. Nothing changed.
 typedef memrt_status_t (*memrt_block_try_expand_fn)(void *data, size_t size);
 
 /// Return the bytes to which block_try_expand grows a block without further memory, at least its

@@ -6,6 +6,7 @@
 #include <memrt/meminfo/block.h>
 #include <memrt/meminfo/create.h>
 #include <memrt/meminfo/exchange.h>
+#include <memrt/meminfo/freeze.h>
 #include <memrt/meminfo/holder.h>
 #include <memrt/meminfo/locate.h>
 #include <memrt/meminfo/resizable.h>
