@@ -13,6 +13,7 @@ Statistics of all levels at one moment: snapshot.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: enabled, policies, default_policy, limits, options.
 Allocator of the default policy: set_default_allocator.
+Write-protected arrays: freeze.
 Arrays that a function may overwrite in place: is_unique.
 Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
@@ -29,6 +30,7 @@ from memrt._support.public import import_at_first_use, public
 if TYPE_CHECKING:
     from memrt._allocators.allocator_source import set_default_allocator
     from memrt._allocators.placement import placement
+    from memrt._arrays.freezing import freeze
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
@@ -58,6 +60,7 @@ else:
     __getattr__ = import_at_first_use(
         __name__,
         {
+            "memrt._arrays.freezing": "freeze",
             "memrt._holders.retention": "retention",
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
@@ -107,6 +110,7 @@ __all__ = [
     "enabled",
     "exact_peak",
     "find",
+    "freeze",
     "growth",
     "hook",
     "is_unique",

@@ -16,6 +16,7 @@ from memrt._support.public import import_at_first_use
 if TYPE_CHECKING:
     from memrt._allocators.placement import Placement, PlacementAsked
     from memrt._arrays.alignment import Alignment
+    from memrt._arrays.freezing import Frozen
     from memrt._holders.naming import Referrer
     from memrt._holders.report import Holder, Holders, NamedReference
     from memrt._holders.retention import Retained, Retention
@@ -47,6 +48,7 @@ else:
         __name__,
         {
             "memrt._arrays.alignment": "Alignment",
+            "memrt._arrays.freezing": "Frozen",
             "memrt._holders.naming": "Referrer",
             "memrt._holders.report": "Holder Holders NamedReference",
             "memrt._holders.retention": "Retained Retention",
@@ -84,6 +86,7 @@ __all__ = [
     "Buffer",
     "Column",
     "Frame",
+    "Frozen",
     "Growth",
     "Holder",
     "Holders",

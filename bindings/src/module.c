@@ -6,6 +6,7 @@
 
 #include <memrt/import.h>
 
+#include "access/freeze.h"
 #include "access/unique.h"
 #include "allocators/adaptor.h"
 #include "allocators/allocator_capsule.h"
@@ -136,7 +137,7 @@ static int add_functions(PyObject *module)
         memrt__reclaim_methods,        memrt__pressure_methods,       memrt__block_hook_methods,
         memrt__volatile_methods,       memrt__snapshot_methods,       memrt__allocator_methods,
         memrt__adaptor_methods,        memrt__scoped_task_methods,    memrt__placement_methods,
-        memrt__unique_methods,
+        memrt__unique_methods,         memrt__freeze_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

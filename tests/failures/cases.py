@@ -129,6 +129,7 @@ class Ground:
         self.stats = memrt.stats()
         if memrt.cuda.available():  # true in the worker, which has a fake driver
             self.bring_cuda()
+        self.frozen: object = object()
         self.left: list = []
         self.spares = [
             (memrt.alloc(1), memrt.wrap(self.address, 64, owner=self.owner)) for _ in range(SPARES)
@@ -214,6 +215,26 @@ def shared_before(ground: Ground) -> None:
 
 def clear_left(ground: Ground) -> None:
     ground.left.clear()
+
+
+def promote_large(ground: Ground) -> None:
+    """Count the block as a MemInfo, as any use of its MemInfo does."""
+    memrt.meminfo(ground.large)
+
+
+def freeze_large(ground: Ground) -> None:
+    ground.frozen = memrt.debug.freeze(ground.large)
+
+
+def freeze_twice(ground: Ground) -> None:
+    freeze_large(ground)
+    _memrt.freeze_pages(ground.frozen._mi, ground.large)
+
+
+def thaw_large(ground: Ground) -> None:
+    if isinstance(ground.frozen, memrt.types.Frozen):
+        ground.frozen.thaw()
+    ground.frozen = object()
 
 
 def free_nothing(wanted: int) -> None:
@@ -1230,9 +1251,21 @@ CASES: dict[str, Case] = {
     ),
     "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
     "memrt.debug.find": Case(lambda g: memrt.debug.find(g.mi.address + 8)),
+    "memrt.debug.freeze": Case(freeze_large, promote_large, thaw_large),
+    "memrt.types.Frozen.__repr__": Case(lambda g: repr(g.frozen), freeze_large, thaw_large),
+    "memrt.debug.freeze, of a small array": Case(lambda g: memrt.debug.freeze(g.array).thaw()),
+    "memrt.types.Frozen": Case(lambda g: memrt.types.Frozen(g.array).thaw()),
+    "memrt.types.Frozen.protection": Case(lambda g: g.frozen.protection, freeze_large, thaw_large),
+    "memrt.types.Frozen.thaw": Case(lambda g: g.frozen.thaw(), freeze_large, thaw_large),
+    "memrt.types.Frozen.__enter__": Case(lambda g: g.frozen.__enter__(), freeze_large, thaw_large),
+    "memrt.types.Frozen.__exit__": Case(
+        lambda g: g.frozen.__exit__(None, None, None), freeze_large, thaw_large
+    ),
     "memrt.debug.is_unique": Case(lambda g: memrt.debug.is_unique(g.array)),
     "memrt.debug.is_unique, of a MemInfo": Case(lambda g: memrt.debug.is_unique(g.mi)),
     "memrt.debug.find, of foreign memory": Case(lambda g: memrt.debug.find(g.address)),
+    "_memrt.freeze_pages": Case(lambda g: _memrt.freeze_pages(g.mi, g.array)),
+    "_memrt.thaw_pages": Case(lambda g: _memrt.thaw_pages(g.frozen._mi), freeze_twice, thaw_large),
     "_memrt.locate": Case(lambda g: _memrt.locate(g.mi.address)),
     "memrt.types.Placement": Case(
         lambda g: memrt.types.Placement(1, 2, None, 0, 0, None, None),
