@@ -1,4 +1,4 @@
-"""Kernels of Numba that write past the end of a guarded array, in processes of their own."""
+"""Kernels of Numba that write past the end of an array, or to a frozen array, in own processes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ def fill_own(size, count):
     return values.sum()
 
 
+def freeze(values):
+    view = values[:]
+    memrt.debug.freeze(values)
+    return view
+
+
 {call}
 """
 
@@ -46,9 +52,11 @@ def fill_own(size, count):
         ("fill(np.zeros(1001), 1002)", -6, "write 1 bytes past the end was found"),
         ("fill_own(1001, 1002)", -6, "write 1 bytes past the end was found"),
         ("fill(np.zeros(1000), 1000); fill_own(1000, 1000)", 0, ""),
+        ("fill(freeze(memrt.zeros(99_999)), 9_999)", -11, "write .* of a frozen array of 799992 b"),
+        ("fill(freeze(np.zeros(99_999)), 9_999)", -11, "write .* of a frozen array of 799992 b"),
     ],
 )
-def test_kernel_that_writes_past_the_end_is_stopped(tmp_path, call, status, message):
+def test_kernel_with_a_wrong_write_is_stopped(tmp_path, call, status, message):
     script = tmp_path / "kernel.py"
     script.write_text(PROGRAM.format(call=call))
     environment = {**os.environ, "MEMRT_GUARD_SAMPLE": "1", "MEMRT_CHECK": "0"}
