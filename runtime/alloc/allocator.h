@@ -66,8 +66,8 @@ extern const memrt_allocator_t memrt__uncached_allocator;
 /// from the large-object cache.
 extern const memrt_allocator_t memrt__heap_allocator;
 
-/// Return the allocator of policies without an explicit allocator: the heap, or the uncached
-/// allocator if MEMRT_CACHE is off.
+/// Return the allocator of policies without an explicit allocator: the heap, the uncached allocator
+/// if MEMRT_CACHE is off, or the system allocator if MEMRT_TOOLS is on.
 const memrt_allocator_t *memrt__default_allocator(void);
 
 #endif

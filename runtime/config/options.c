@@ -9,7 +9,7 @@
 #include <memrt/observe/site.h>
 
 #include "runtime/base/atomics.h"
-#include "runtime/base/compiler.h"
+#include "runtime/base/memory_tool.h"
 #include "runtime/base/size.h"
 #include "runtime/os/latency.h"
 #include "runtime/os/lock.h"
@@ -21,7 +21,8 @@
         .references = false,                                                                       \
         .track = false,                                                                            \
         .track_frames = 16,                                                                        \
-        .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
+        .cache = true,                                                                             \
+        .tools = true,                                                                             \
         .alignment = MEMRT_ALIGN_MIN,                                                              \
         .huge_pages = MEMRT__HUGE_LARGE,                                                           \
         .cache_limit = SIZE_MAX,                                                                   \
@@ -71,7 +72,10 @@ static const option_row_t rows[] = {
      "LIBRARY:SYMBOL, a shared object and the allocator table that it exports, for the default "
      "policy; default none"},
     {"MEMRT_CACHE", &memrt__option_flag, &memrt__options.cache, NULL, false,
-     "0: keep no freed memory for reuse; default 1, or 0 under AddressSanitizer or MEMRT_CHECK"},
+     "0: keep no freed memory for reuse; default 1, or 0 where MEMRT_CHECK or MEMRT_TOOLS is 1"},
+    {"MEMRT_TOOLS", &memrt__option_flag, &memrt__options.tools, NULL, false,
+     "1: allocate each block by malloc, so that a tool reports bad accesses and leaks; default 1 under "
+     MEMRT__MEMORY_TOOLS ", else always 0"},
     {"MEMRT_CACHE_LIMIT", &memrt__option_bytes, NULL, &memrt__options.cache_limit, true,
      "maximum bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
     {"MEMRT_LIMIT", &memrt__option_limit, NULL, &memrt__options.limit, true,
@@ -237,7 +241,9 @@ void memrt__options_read(void)
     for (size_t i = 0; i < ROWS; i++) {
         read_row(&rows[i]);
     }
-    memrt__options.cache &= !memrt__options.check; /* freed memory must not be reused at once */
+    memrt__options.tools &= memrt__memory_tool_is_present();
+    /* Freed memory must not be reused at once. */
+    memrt__options.cache &= !memrt__options.check && !memrt__options.tools;
     warn_of_unknown_names();
 }
 
@@ -342,6 +348,7 @@ bool memrt__options_is_valid(void)
                  MEMRT__HOLDS(memrt__load_relaxed(&now->peak_mode) <= MEMRT__PEAK_CLOSE) &&
                  /* freed memory must not be reused at once */
                  MEMRT__HOLDS(!now->check || !now->cache) &&
+                 MEMRT__HOLDS(!now->tools || !now->cache) &&
                  MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->dump_folder, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->allocator, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&

@@ -19,6 +19,7 @@ typedef struct memrt__options {
     bool track;          ///< track from the start of the process
     bool references;     ///< count reference operations through the table
     bool cache;          ///< keep freed memory for reuse
+    bool tools;          ///< allocate each block by malloc, for a tool of memory_tool.h
     size_t leaks;        ///< a memrt__leaks_t; any value but off tracks from the start
     size_t track_frames; ///< interpreter frames recorded for each tracked allocation
     size_t track_native; ///< native frames recorded for each tracked allocation

@@ -197,6 +197,7 @@ memrt_meminfo_t *memrt__block_notify_alloc(memrt_meminfo_t *mi, uint32_t site)
     MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0); /* not published yet */
     count_allocation(mi);
     memrt__block_emit_allocate(mi, site);
+    memrt__block_memory_forbid_header(mi);
     return memrt__block_publish(mi);
 }
 

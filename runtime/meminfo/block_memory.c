@@ -8,8 +8,10 @@
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/reserved.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/memory_tool.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
+#include "runtime/config/options.h"
 
 static size_t external_bytes; /* any thread, relaxed add */
 
@@ -109,6 +111,37 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
         return guarded;
     }
     return memrt__allocator_alloc(allocator, layout->bytes, layout->align, request->zeroed);
+}
+
+/// Bytes at the end of a header that no public header declares to be read: `lead` and `bin`.
+#define FORBIDDEN 8
+
+_Static_assert(offsetof(memrt_meminfo_t, lead) == MEMRT_HEADER_SIZE - FORBIDDEN,
+               "compiled code reads no member from here on");
+
+/// Return whether the memory of a block is a block of malloc that a tool checks. Memory of another
+/// allocator would stay forbidden after the free.
+static bool is_checked_by_tool(const memrt_meminfo_t *mi)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    return memrt__options.tools && memrt__has_data((memrt_kind_t)mi->kind) &&
+           mi->external_allocator == NULL &&
+           (flags & (MEMRT__FLAG_GUARDED | MEMRT__FLAG_RESERVED)) == 0 &&
+           memrt__policy_of(mi)->allocator.alloc == memrt__system_allocator.alloc;
+}
+
+void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(is_checked_by_tool(mi))) {
+        memrt__memory_tool_forbid(&mi->lead, FORBIDDEN);
+    }
+}
+
+void memrt__block_memory_permit_header(const memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(is_checked_by_tool(mi))) {
+        memrt__memory_tool_permit(&mi->lead, FORBIDDEN);
+    }
 }
 
 bool memrt__block_memory_resize_reserved(memrt_meminfo_t *mi, const memrt__block_layout_t *old,

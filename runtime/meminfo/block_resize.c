@@ -280,7 +280,9 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     clear_named_references(mi);
     memrt__block_layout_t old = memrt__block_layout_of(mi);
     size_t old_extra = memrt__block_extra_bytes(mi, old.bytes);
+    memrt__block_memory_permit_header(mi); /* a copy of the header is an access */
     memrt_meminfo_t *moved = resize_if_admitted(mi, &old, size);
+    memrt__block_memory_forbid_header(moved == NULL ? mi : moved);
     if (moved == NULL) {
         memrt__block_publish(mi);
         return NULL;

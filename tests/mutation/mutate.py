@@ -243,7 +243,9 @@ def is_content(sanitizer: str, program: str) -> bool | None:
     where = sanitized(sanitizer)
     if not build(where, [program]):
         return None
-    return passes(where / program, 4 * LIMIT, CK_FORK="no") is True
+    cache = "0" if sanitizer == "AddressSanitizer" else "1"
+    settings = {"CK_FORK": "no", "MEMRT_TOOLS": "0", "MEMRT_CACHE": cache}
+    return passes(where / program, 4 * LIMIT, **settings) is True
 
 
 @functools.cache

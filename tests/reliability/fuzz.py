@@ -41,8 +41,8 @@ GRACE = 120  # seconds beyond the time of a job until the fuzzer counts as hung
 RECORDED = 300  # minimum seconds of fuzzing for recorded figures
 FAULT_SECONDS = 60  # limit for finding a seeded bug; most are found at once
 
-# Environment settings of each target. In builds with AddressSanitizer, memrt caches memory only if
-# an option turns the caches on.
+# Environment settings of each target, besides MEMRT_TOOLS=0: in builds with AddressSanitizer, memrt
+# uses its own allocators only if the option is off.
 SETTINGS = {
     "table": ["MEMRT_CACHE=1", "MEMRT_CACHE=0", "MEMRT_CHECK=1"],
     "sizes": ["MEMRT_CACHE=1", "MEMRT_CACHE=0"],
@@ -123,6 +123,7 @@ def environment(setting: str) -> dict[str, str]:
     variables = {
         "ASAN_OPTIONS": "allocator_may_return_null=1:quarantine_size_mb=16",
         "UBSAN_OPTIONS": "print_stacktrace=1",
+        "MEMRT_TOOLS": "0",
     }
     name, _, value = setting.partition("=")
     return {**os.environ, **variables, name: value}

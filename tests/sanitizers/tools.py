@@ -202,6 +202,10 @@ class OfPython(Tool):
         return {
             **os.environ,
             "LD_PRELOAD": self._preloaded,
+            # The tests are about memrt's own allocators, which MEMRT_TOOLS would replace. Without
+            # caches, small blocks are blocks of malloc.
+            "MEMRT_TOOLS": "0",
+            "MEMRT_CACHE": "0",
             "PYTHONMALLOC": "malloc",  # arenas of Python's allocator would hide leaks
             # Two frames per call stack: the caller of the allocator identifies the leaking library.
             "ASAN_OPTIONS": f"{log}:allocator_may_return_null=1:malloc_context_size=2",

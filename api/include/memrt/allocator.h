@@ -76,7 +76,7 @@ typedef struct memrt_allocator {
 ///
 /// Small blocks come from thread caches by size class, large blocks from the large-object
 /// cache. If MEMRT_CACHE is off, small blocks come from the C library and large blocks are
-/// mapped.
+/// mapped. If MEMRT_TOOLS is on, all blocks come from the C library.
 typedef const memrt_allocator_t *(*memrt_allocator_default_fn)(void);
 
 /// Return the allocator over the C library's malloc; static.

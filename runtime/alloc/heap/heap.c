@@ -280,6 +280,9 @@ bool memrt__is_heap(const memrt_allocator_t *allocator)
 
 const memrt_allocator_t *memrt__default_allocator(void)
 {
+    if (memrt__options.tools) {
+        return &memrt__system_allocator;
+    }
     return memrt__options.cache ? &memrt__heap_allocator : &memrt__uncached_allocator;
 }
 
@@ -288,11 +291,14 @@ bool memrt__is_shared_heap(const memrt_allocator_t *allocator)
     return memrt__is_heap(allocator) && allocator->ctx == NULL;
 }
 
-/// Make an uncached allocator with limits. Without a cache, only the huge page mode applies.
+/// Make an uncached allocator with limits. Without a cache, only the huge page mode applies, and
+/// under a tool none of the limits.
 static void make_limited_uncached(const memrt__limits_t *limits, memrt_allocator_t *out)
 {
-    *out = memrt__uncached_allocator;
-    out->ctx = (void *)(uintptr_t)memrt__mapped_with(limits->huge_pages);
+    *out = *memrt__default_allocator();
+    if (!memrt__options.tools) {
+        out->ctx = (void *)(uintptr_t)memrt__mapped_with(limits->huge_pages);
+    }
 }
 
 static memrt_status_t make_limited_heap(const memrt__limits_t *limits, memrt_allocator_t *out)
