@@ -208,7 +208,7 @@
     PLAIN(locate, memrt__lookup_locate)                                                            \
     CHECKED(resizable_new_reserved, memrt__resizable_new_reserved)                                 \
     CHECKED(resizable_try_shrink, memrt__resizable_try_shrink)                                     \
-    PLAIN(set_write_frames, memrt__guard_record_set_write_frames)                                  \
+    PLAIN(set_write_frames, memrt__set_write_frames)                                               \
     CHECKED(policy_option_set, memrt__policy_set_option)                                           \
     PLAIN(allocator_placed, memrt__placed_new)                                                     \
     PLAIN(placement_read, memrt__placement_read)                                                   \

@@ -3,12 +3,25 @@
 
 #include <stdbool.h>
 
+#include <memrt/observe/site.h>
+
 #include "runtime/base/compiler.h"
 
 /// Write "memrt: " and the message to standard error, then abort. For a detected bug of the caller.
+/// The calls of an interpreter on the calling thread follow, if memrt__set_write_frames() has a
+/// function.
 ///
 /// Allocates nothing. Cuts a message of more than 4,000 bytes.
 _Noreturn MEMRT__COLD void memrt__abort(const char *format, ...) MEMRT__PRINTF(1, 2);
+
+/// See memrt_api_t.set_write_frames.
+void memrt__set_write_frames(memrt_write_frames_fn write);
+
+/// Write `heading` and the calls of an interpreter on the calling thread to standard error, each call
+/// on a line of its own. Without a function of memrt__set_write_frames(), write nothing.
+///
+/// Threads: for a signal handler: takes no lock and allocates nothing.
+void memrt__write_running_calls(const char *heading);
 
 /// End of a message about a caller's bug that a build without checking detects but cannot locate.
 #define MEMRT__CHECK_HINT "; run with MEMRT_CHECK=1 for call stacks"

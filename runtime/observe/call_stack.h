@@ -8,8 +8,12 @@
 /// Maximum number of recorded frames. The outermost frames of a deeper call stack are cut.
 #define MEMRT__CALL_STACK_DEPTH 16
 
-/// Bytes of a buffer for two texts: the call stacks of a block's allocation and of its free.
-#define MEMRT__CALL_STACKS_TEXT 2048
+/// Bytes of a buffer for the native calls, or for the calls of an interpreter, of one event.
+#define MEMRT__CALL_STACK_TEXT 700
+
+/// Bytes of a buffer for all calls of a block's allocation and of its free, with two headings. A
+/// message has room for the buffer besides a sentence.
+#define MEMRT__CALL_STACKS_TEXT (4 * MEMRT__CALL_STACK_TEXT + 64)
 
 typedef struct memrt__call_stack {
     void *frames[MEMRT__CALL_STACK_DEPTH]; ///< NULL after the last frame, unless the array is full

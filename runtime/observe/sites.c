@@ -230,6 +230,28 @@ size_t memrt__site_frames(uint32_t number, memrt_frame_t *out, size_t max)
     return count;
 }
 
+size_t memrt__site_text(uint32_t number, char *text, size_t length)
+{
+    memrt_frame_t list[2 * MEMRT_FRAMES_MAX];
+    size_t used = 0, count = memrt__site_frames(number, list, 2 * MEMRT_FRAMES_MAX);
+    MEMRT__ASSERT(length != 0);
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        char line[MEMRT__FRAME_LINE];
+        if (memrt__frame_is_native(list[i])) {
+            continue;
+        }
+        memrt__frame_line(list[i], line, sizeof(line));
+        int wrote = snprintf(text + used, length - used, "    %s\n", line);
+        if (wrote < 0 || (size_t)wrote >= length - used) {
+            text[used] = '\0'; /* keep whole lines only */
+            break;
+        }
+        used += (size_t)wrote;
+    }
+    return used;
+}
+
 #if MEMRT_DEBUG
 
 /// Check that each site is an array of frames, innermost first.

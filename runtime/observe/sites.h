@@ -31,6 +31,11 @@ bool memrt__frame_is_native(memrt_frame_t frame);
 /// frame gives "?".
 void memrt__frame_line(memrt_frame_t frame, char *line, size_t length);
 
+/// Write a line "    function at file:line" for each interpreter frame of a site, innermost first.
+/// Each line ends with a newline. Text that does not fit in `length` bytes, NUL included, is cut
+/// after a whole line. Returns the length of the written text, without the NUL. Allocates nothing.
+size_t memrt__site_text(uint32_t site, char *text, size_t length);
+
 /// Bytes of a buffer for one line.
 #define MEMRT__FRAME_LINE 4096
 

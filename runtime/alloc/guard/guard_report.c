@@ -1,6 +1,5 @@
 #include "runtime/alloc/guard/guard_report.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #include <memrt/allocator.h>
@@ -11,15 +10,6 @@
 #include "runtime/os/crash_text.h"
 #include "runtime/os/os.h"
 #include "runtime/os/unwind.h"
-
-static size_t write_frames; /* a memrt_write_frames_fn, or 0 */
-
-void memrt__guard_record_set_write_frames(memrt_write_frames_fn write)
-{
-    size_t word;
-    memcpy(&word, &write, sizeof(word));
-    memrt__store_release(&write_frames, word);
-}
 
 /// Return the index of the first byte that is not filled, or `length`.
 static size_t find_written_byte(const unsigned char *from, size_t length)
@@ -44,7 +34,8 @@ void memrt__guard_record_verify(const memrt__guard_record_t *record, size_t page
         return;
     }
     char lines[MEMRT__CALL_STACKS_TEXT];
-    (void)memrt__call_stack_text(&record->alloc_stack, lines, sizeof(lines));
+    size_t used = memrt__site_text(record->alloc_site, lines, MEMRT__CALL_STACK_TEXT);
+    (void)memrt__call_stack_text(&record->alloc_stack, lines + used, MEMRT__CALL_STACK_TEXT);
     size_t distance = before ? (size_t)(start - base) - front + record->lead : rear + 1;
     memrt__abort("free of guarded array at %#zx of %zu bytes: a write %zu bytes %s was found\n"
                  "  allocated by thread %zu at\n%s",
@@ -85,18 +76,6 @@ static void write_site(uint32_t site)
     }
 }
 
-/// Write the interpreter calls of the calling thread, after a title.
-static void write_running_calls(const char *title)
-{
-    size_t word = memrt__load_acquire(&write_frames);
-    memrt_write_frames_fn write;
-    memcpy(&write, &word, sizeof(write));
-    if (write != NULL) {
-        memrt__crash_text(title);
-        write(STDERR_FILENO);
-    }
-}
-
 static void write_stack(const char *what, size_t thread, uint32_t site,
                         const memrt__call_stack_t *stack)
 {
@@ -125,7 +104,7 @@ void memrt__guard_record_report(const memrt__guard_record_t *record, uintptr_t a
 {
     write_access(address, access);
     write_position(record, address);
-    write_running_calls("\n  accessed at");
+    memrt__write_running_calls("\n  accessed at");
     write_stack("allocated", record->allocated_by, record->alloc_site, &record->alloc_stack);
     if (record->freed_by != 0) {
         write_stack("freed", record->freed_by, record->free_site, &record->free_stack);
@@ -140,7 +119,7 @@ void memrt__frozen_record_report(const memrt__frozen_record_t *record, uintptr_t
     memrt__crash_number(", at offset ", address - record->data, "");
     memrt__crash_number(" of a frozen array of ", record->bytes, " bytes at ");
     memrt__crash_address(record->data);
-    write_running_calls("\n  written at");
+    memrt__write_running_calls("\n  written at");
     write_stack("frozen", record->frozen_by, record->site, &record->stack);
     memrt__crash_text("\n");
 }

@@ -52,7 +52,4 @@ void memrt__guard_record_report(const memrt__guard_record_t *record, uintptr_t a
 void memrt__frozen_record_report(const memrt__frozen_record_t *record, uintptr_t address,
                                  const char *access);
 
-/// See memrt_api_t.set_write_frames.
-void memrt__guard_record_set_write_frames(memrt_write_frames_fn write);
-
 #endif

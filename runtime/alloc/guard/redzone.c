@@ -8,6 +8,8 @@
 
 #include "runtime/base/size.h"
 #include "runtime/observe/call_stack.h"
+#include "runtime/observe/sites.h"
+#include "runtime/observe/tracking.h"
 
 #define NEAR 64u
 #define REAR 64u
@@ -18,8 +20,16 @@ typedef struct record {
     size_t size, align;
     size_t unused;   ///< bytes at the start that are padding and not filled
     size_t is_freed; ///< 1 after the free
+    size_t alloc_site, free_site; ///< sites with frames of an interpreter; 0: unknown
     memrt__call_stack_t alloc_stack, free_stack;
 } record_t;
+
+/// Return the site of the calling thread if allocations are tracked, else 0. In checking mode all
+/// allocations are.
+static size_t get_site(void)
+{
+    return memrt__tracking_is_on() ? memrt__tracking_site() : 0;
+}
 
 size_t memrt__redzone_front(size_t align)
 {
@@ -67,7 +77,7 @@ void memrt__redzone_write(unsigned char *ptr, size_t unused, size_t size, size_t
     memset(ptr - front, MEMRT_POISON_REDZONE, front);
     memset(ptr + size, MEMRT_POISON_REDZONE, REAR);
     record_t *record = get_record(ptr);
-    *record = (record_t){.size = size, .align = align, .unused = unused};
+    *record = (record_t){.size = size, .align = align, .unused = unused, .alloc_site = get_site()};
     memrt__call_stack_record(&record->alloc_stack);
     record->seal = compute_seal(record);
 }
@@ -87,6 +97,7 @@ void memrt__redzone_write_dead(unsigned char *ptr)
     MEMRT__ASSERT(is_sealed(record) && record->is_freed == 0);
     memset(ptr + record->unused, MEMRT_POISON_FREED, record->size - record->unused);
     record->is_freed = 1;
+    record->free_site = get_site();
     memrt__call_stack_record(&record->free_stack);
     record->seal = compute_seal(record);
 }
@@ -178,11 +189,13 @@ bool memrt__redzone_dead_fault(const unsigned char *ptr, char *text, size_t leng
     return true;
 }
 
-static void write_call_stack(const char *what, const memrt__call_stack_t *place, char *text,
-                             size_t length)
+/// Write the call stack of an event: the calls of an interpreter, then the native calls.
+static void write_call_stack(const char *what, size_t site, const memrt__call_stack_t *stack,
+                             char *text, size_t length)
 {
-    char lines[700];
-    size_t used = memrt__call_stack_text(place, lines, sizeof(lines));
+    char lines[2 * MEMRT__CALL_STACK_TEXT];
+    size_t used = memrt__site_text((uint32_t)site, lines, MEMRT__CALL_STACK_TEXT);
+    used += memrt__call_stack_text(stack, lines + used, MEMRT__CALL_STACK_TEXT);
     if (used != 0) {
         snprintf(text, length, "\n  %s at\n%.*s", what, (int)used - 1, lines);
     }
@@ -193,8 +206,8 @@ void memrt__redzone_explain(const unsigned char *ptr, char *text, size_t length)
     const record_t *record = get_record(ptr);
     text[0] = '\0';
     if (is_sealed(record)) {
-        write_call_stack("allocated", &record->alloc_stack, text, length);
+        write_call_stack("allocated", record->alloc_site, &record->alloc_stack, text, length);
         size_t used = strlen(text);
-        write_call_stack("freed", &record->free_stack, text + used, length - used);
+        write_call_stack("freed", record->free_site, &record->free_stack, text + used, length - used);
     }
 }

@@ -125,6 +125,41 @@ TEST(guard_reports_call_stacks_of_allocation_and_free)
     memrt__allocator_destroy(&guard);
 }
 
+static const char *running; /* function of the interpreter that runs */
+
+/// List two calls of an interpreter. The second call has no room in a report.
+static size_t list_two_frames(memrt_frame_t *frames, size_t max)
+{
+    char file[1000];
+    memset(file, 'x', sizeof(file) - 1);
+    file[sizeof(file) - 1] = '\0';
+    REQUIRE(max >= 2);
+    frames[0] = api->frame_new(running, "data.py", 3);
+    frames[1] = api->frame_new("main", file, 9);
+    return 2;
+}
+
+TEST(guard_reports_interpreter_calls_of_allocation_and_free)
+{
+    char text[MEMRT__CALL_STACKS_TEXT] = "";
+    memrt_allocator_t guard = create_guard();
+    memrt_tracking_t tracking = {.struct_size = sizeof(tracking), .on = 1, .frames = 2, .native = 1};
+    api->set_frames(list_two_frames);
+    ck_assert_int_eq(api->tracking_set(&tracking), MEMRT_OK);
+    running = "load";
+    void *ptr = memrt__allocator_alloc(&guard, 100, 64, false);
+    running = "drop";
+    memrt__allocator_free(&guard, ptr, 100, 64);
+    ck_assert(memrt__guard_explain_dead(&guard, (uintptr_t)ptr, text, sizeof(text)));
+    ck_assert_ptr_nonnull(strstr(text, "\n  allocated at\n    load at data.py:3\n    "));
+    ck_assert_ptr_nonnull(strstr(text, "\n  freed at\n    drop at data.py:3\n    "));
+    ck_assert_ptr_null(strstr(text, "main at"));
+    api->set_frames(NULL);
+    tracking.on = 0;
+    ck_assert_int_eq(api->tracking_set(&tracking), MEMRT_OK);
+    memrt__allocator_destroy(&guard);
+}
+
 TEST(freed_bytes_are_poisoned)
 {
     _Alignas(64) static unsigned char memory[1024];

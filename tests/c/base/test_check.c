@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/check.h"
 #include "support/child.h"
@@ -13,6 +14,24 @@ static void abort_with_arguments(void *context)
 TEST(abort_message_has_memrt_prefix_and_arguments)
 {
     child_expect_abort(abort_with_arguments, "somebody", "memrt: block at 12 of somebody\n");
+}
+
+static void write_one_frame(int file)
+{
+    static const char text[] = "\n    fill at model.py:7";
+    (void)!write(file, text, sizeof(text) - 1);
+}
+
+static void abort_with_frames(void *context)
+{
+    api->set_write_frames(write_one_frame);
+    abort_with_arguments(context);
+}
+
+TEST(interpreter_calls_follow_the_abort_message)
+{
+    child_expect_abort(abort_with_frames, "somebody",
+                       "memrt: block at 12 of somebody\n  called at\n    fill at model.py:7\n");
 }
 
 TEST(abort_truncates_long_message)

@@ -29,8 +29,8 @@ typedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max);
 /// Callback that writes the interpreter calls of the calling thread to a file descriptor, innermost
 /// first: for each call a newline, four spaces, and "function at file:line". Writes nothing when
 /// the interpreter runs nothing on the thread.
-/// Threads: runs in a signal handler, on any thread, with any lock held. The callback may call only
-///          functions that POSIX allows in signal handlers.
+/// Threads: runs in a signal handler or before an abort, on any thread, with any lock held. The
+///          callback may call only functions that POSIX allows in signal handlers.
 typedef void (*memrt_write_frames_fn)(int file);
 
 /// Readable description of a frame.
@@ -61,8 +61,9 @@ typedef struct memrt_site {
 /// inside.
 typedef void (*memrt_set_frames_fn)(memrt_frames_fn frames);
 
-/// Set the function that writes interpreter calls into reports of refused accesses, or remove the
-/// function with NULL. The function must stay valid for the rest of the process.
+/// Set the function that writes interpreter calls into reports of refused accesses, and after the
+/// message of an abort, or remove the function with NULL. The function must stay valid for the rest
+/// of the process.
 typedef void (*memrt_set_write_frames_fn)(memrt_write_frames_fn write);
 
 /// Return the frame for a line of interpreter code; equal arguments yield the same frame. Texts
