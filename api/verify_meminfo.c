@@ -8,6 +8,7 @@
 #include "runtime/observe/address_hint.h"
 #include "runtime/observe/call_stack.h"
 #include "runtime/observe/live_set.h"
+#include "runtime/observe/sites.h"
 #include "runtime/policy/policy_allocators.h"
 
 /// Format and arguments for a name in quotes, followed by the text `then`. An empty name prints
@@ -54,17 +55,33 @@ _Noreturn void memrt__refuse_meminfo(const char *call, const memrt_meminfo_t *mi
     memrt__abort("%s of %s: %s%s", call, text, why, stacks);
 }
 
+static void copy_site(const memrt__live_entry_t *entry, void *context)
+{
+    *(uint32_t *)context = entry->site;
+}
+
+/// Abort: the header of `mi` was overwritten. The live set knows the interpreter calls of the
+/// allocation; a damaged header does not lead to the record with the native calls.
+static _Noreturn void refuse_damaged_header(const char *call, const memrt_meminfo_t *mi)
+{
+    char name[MEMRT_NAME_MAX + 1], lines[MEMRT__CALL_STACK_TEXT];
+    uint32_t site = 0;
+    memrt__live_name((uintptr_t)mi, name);
+    memrt__live_visit((uintptr_t)mi, copy_site, &site);
+    size_t used = memrt__site_text(site, lines, sizeof(lines));
+    memrt__abort("%s of MemInfo %p%s" NAMED
+                 ": the header was overwritten, as by a write before "
+                 "the start of the data at %p; the damaged header reads %zu bytes at %p%s%.*s",
+                 call, (const void *)mi, name[0] == '\0' ? "" : " ", NAME_OF(name, ""),
+                 (const void *)((const char *)mi + MEMRT_HEADER_SIZE), mi->size, mi->data,
+                 used == 0 ? "" : "\n  allocated at\n", used == 0 ? 0 : (int)used - 1, lines);
+}
+
 /// Abort if the header of `mi` was overwritten.
 static void verify_header(const char *call, const memrt_meminfo_t *mi)
 {
     if (!memrt__block_is_sound(mi)) {
-        char name[MEMRT_NAME_MAX + 1];
-        memrt__live_name((uintptr_t)mi, name);
-        memrt__abort("%s of MemInfo %p%s" NAMED
-                     ": the header was overwritten, as by a write before "
-                     "the start of the data at %p; the damaged header reads %zu bytes at %p",
-                     call, (const void *)mi, name[0] == '\0' ? "" : " ", NAME_OF(name, ""),
-                     (const void *)((const char *)mi + MEMRT_HEADER_SIZE), mi->size, mi->data);
+        refuse_damaged_header(call, mi);
     }
 }
 

@@ -254,6 +254,18 @@ static void overwrite_unnamed_header(const memrt_api_t *checked)
     checked->release(mi);
 }
 
+static size_t list_one_frame(memrt_frame_t *frames, size_t max)
+{
+    frames[0] = api->frame_new("load", "data.py", 3);
+    return max == 0 ? 0 : 1;
+}
+
+static void overwrite_header_below_frames(const memrt_api_t *checked)
+{
+    checked->set_frames(list_one_frame);
+    overwrite_header(checked);
+}
+
 /// Blocks freed before and after lie in the same quarantine. The other policy has an empty
 /// quarantine.
 static void acquire_last_of_many_freed(const memrt_api_t *checked)
@@ -561,6 +573,7 @@ static const misuse_t misuses[] = {
     MISUSE(write_ones_before_data, "the header was overwritten"),
     MISUSE(write_zeros_before_data, "the header was overwritten"),
     MISUSE(overwrite_header, " \"victim\": the header was overwritten"),
+    MISUSE(overwrite_header_below_frames, "\n  allocated at\n    load at data.py:3\n"),
     MISUSE(overwrite_unnamed_header, ": the header was overwritten"),
     MISUSE(acquire_last_of_many_freed, DEAD),
     MISUSE(write_far_before_freed_block, "a write 65 to "),

@@ -79,6 +79,33 @@ def test_report_has_python_calls_of_access_allocation_and_free():
     assert re.search(r"freed by thread \d+ at\n    drop at <string>:\d+\n    <module>", report)
 
 
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [
+        ("write(arrays[0], 1003); drop(arrays)", ["allocated", "called"]),
+        ("write(arrays[0], -3); drop(arrays)", ["allocated", "called"]),
+        ("a = arrays[0].ctypes.data; drop(arrays); ctypes.memset(a, 1, 1); memrt.release_unused()",
+         ["allocated", "freed"]),
+    ],
+)  # fmt: skip
+def test_checking_mode_reports_python_calls(fault, calls):
+    code = f"""
+        def load():
+            return np.zeros(1000, np.uint8)
+
+        def drop(arrays):
+            arrays.clear()
+
+        arrays = [load()]
+        {fault}
+    """
+    status, errors = run(code, sample="0", MEMRT_CHECK="1")
+    assert status == -6
+    functions = {"allocated": "load", "freed": "drop", "called": "drop"}
+    for call in calls:
+        assert re.search(rf"\n  {call} at\n    {functions[call]} at <string>:\d+\n    <module>", errors)
+
+
 def test_access_without_the_gil_has_python_calls():
     code = """
         import threading
