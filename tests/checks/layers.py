@@ -31,6 +31,7 @@ DOORS = {
     "stdatomic.h": ("runtime/base/atomics.h", "bindings/src/"),
     "sys/mman.h": ("runtime/os/", "bindings/src/core/volatile_content.c"),
     "sys/sdt.h": ("runtime/base/usdt.h",),
+    "valgrind/memcheck.h": ("runtime/base/memory_tool.c",),
     "Python.h": ("bindings/",),
     "numpy/": ("bindings/",),
 }

@@ -21,7 +21,7 @@ IGNORED = "W002,W004,W009"
 """The licence of dlpack.h is in the metadata and beside the header; gdb finds the script beside the
 library, by a file name that is no module name; and pytest loads the plugin from another package."""
 
-COMPONENTS = {"dlpack", "libatomic_ops", "sys-sdt.h", "uPlot"}
+COMPONENTS = {"dlpack", "libatomic_ops", "memcheck.h", "sys-sdt.h", "uPlot"}
 
 
 def repair(wheel: Path, target: Target) -> Path:

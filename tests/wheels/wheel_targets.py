@@ -65,15 +65,16 @@ def find_zig() -> Path:
 
 
 def copy_headers() -> Path:
-    """Copy the headers of libatomic_ops and the probes into HEADERS, and return the folder.
+    """Copy the headers of libatomic_ops, probes and memcheck into HEADERS, and return the folder.
 
     The folder of all headers of the machine would replace the headers of the target's C library.
     """
-    if HEADERS.exists():
+    if (HEADERS / "valgrind").exists():
         return HEADERS
+    shutil.rmtree(HEADERS, ignore_errors=True)  # of a build that was cut off, or of old sources
     listing = subprocess.run(
         ["cc", "-M", "-x", "c", "-"],
-        input="#include <atomic_ops.h>\n#include <sys/sdt.h>\n",
+        input="#include <atomic_ops.h>\n#include <sys/sdt.h>\n#include <valgrind/memcheck.h>\n",
         capture_output=True,
         text=True,
         check=True,
@@ -81,7 +82,11 @@ def copy_headers() -> Path:
     files = [Path(word) for word in listing.split() if word.startswith("/")]
     atomics = next(path for path in files if path.name == "atomic_ops.h")
     probes = next(path for path in files if path.parts[-2:] == ("sys", "sdt.h"))
+    memcheck = next(path for path in files if path.parts[-2:] == ("valgrind", "memcheck.h"))
     (HEADERS / "sys").mkdir(parents=True)
+    (HEADERS / "valgrind").mkdir()
+    for name in ("memcheck.h", "valgrind.h"):
+        shutil.copy(memcheck.with_name(name), HEADERS / "valgrind")
     shutil.copy(atomics, HEADERS)
     shutil.copytree(atomics.with_suffix(""), HEADERS / "atomic_ops")
     for name in ("sdt.h", "sdt-config.h"):
