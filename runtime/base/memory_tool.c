@@ -26,7 +26,9 @@ static bool is_memcheck(void)
 
 bool memrt__memory_tool_is_present(void)
 {
-    return __asan_poison_memory_region != NULL || __lsan_do_leak_check != NULL || is_memcheck();
+    bool address = __asan_poison_memory_region != NULL;
+    bool leak = __lsan_do_leak_check != NULL;
+    return address | leak | is_memcheck();
 }
 
 void memrt__memory_tool_forbid(const void *from, size_t bytes)

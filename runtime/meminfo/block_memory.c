@@ -58,9 +58,9 @@ static char *alloc_reserved(const memrt__block_request_t *request,
     return start;
 }
 
-/// Return whether a block may lie between guard pages: memory of another allocator may be of a
+/// Return whether memory comes from the default allocator. Memory of another allocator may be of a
 /// special kind.
-static bool may_guard(const memrt_allocator_t *allocator)
+static bool is_default(const memrt_allocator_t *allocator)
 {
     return allocator->alloc == memrt__default_allocator()->alloc;
 }
@@ -69,7 +69,7 @@ static bool may_guard(const memrt_allocator_t *allocator)
 static char *alloc_guarded(const memrt__block_request_t *request, memrt__block_layout_t *layout)
 {
     const memrt_allocator_t *allocator = &request->policy->allocator;
-    if (!request->event.guarded || !may_guard(allocator)) {
+    if (!request->event.guarded || !is_default(allocator)) {
         return NULL;
     }
     char *start = memrt__guard_pages_alloc(layout->bytes, layout->lead, layout->align);
@@ -119,15 +119,15 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
 _Static_assert(offsetof(memrt_meminfo_t, lead) == MEMRT_HEADER_SIZE - FORBIDDEN,
                "compiled code reads no member from here on");
 
-/// Return whether the memory of a block is a block of malloc that a tool checks. Memory of another
-/// allocator would stay forbidden after the free.
+/// Return whether the memory of a block is a block of malloc, as the default allocator's is under a
+/// tool. Other memory would stay forbidden after the free.
 static bool is_checked_by_tool(const memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     return memrt__options.tools && memrt__has_data((memrt_kind_t)mi->kind) &&
            mi->external_allocator == NULL &&
            (flags & (MEMRT__FLAG_GUARDED | MEMRT__FLAG_RESERVED)) == 0 &&
-           memrt__policy_of(mi)->allocator.alloc == memrt__system_allocator.alloc;
+           is_default(&memrt__policy_of(mi)->allocator);
 }
 
 void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi)

@@ -242,12 +242,12 @@ size_t memrt__site_text(uint32_t number, char *text, size_t length)
             continue;
         }
         memrt__frame_line(list[i], line, sizeof(line));
-        int wrote = snprintf(text + used, length - used, "    %s\n", line);
-        if (wrote < 0 || (size_t)wrote >= length - used) {
+        size_t wrote = (size_t)snprintf(text + used, length - used, "    %s\n", line);
+        if (wrote >= length - used) {
             text[used] = '\0'; /* keep whole lines only */
             break;
         }
-        used += (size_t)wrote;
+        used += wrote;
     }
     return used;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/memory_tool.h"
 #include "runtime/config/options.h"
 #include "support/crew.h"
 
@@ -68,6 +69,21 @@ TEST(checking_mode_is_read_and_turns_the_cache_off)
     ck_assert(memrt__options.check && !memrt__options.cache);
     read_with_variable("MEMRT_CHECK", "0");
     ck_assert(!memrt__options.check);
+}
+
+TEST(tools_option_is_off_without_a_tool)
+{
+    char bytes[8] __attribute__((aligned(8))) = "";
+    bool present = memrt__memory_tool_is_present();
+    read_with_variable("MEMRT_TOOLS", "1");
+    ck_assert_int_eq(memrt__options.tools, present);
+    ck_assert_str_eq(get_option_value("MEMRT_TOOLS"), present ? "1" : "0");
+    read_with_variable("MEMRT_TOOLS", "0");
+    ck_assert(!memrt__options.tools);
+    memrt__memory_tool_forbid(bytes, sizeof(bytes)); /* no effect in a test program */
+    bytes[0]++;
+    memrt__memory_tool_permit(bytes, sizeof(bytes));
+    memrt__options_read();
 }
 
 TEST(invalid_flag_keeps_default_and_warns_once)
