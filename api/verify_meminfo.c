@@ -69,8 +69,7 @@ static _Noreturn void refuse_damaged_header(const char *call, const memrt_meminf
     memrt__live_name((uintptr_t)mi, name);
     memrt__live_visit((uintptr_t)mi, copy_site, &site);
     size_t used = memrt__site_text(site, lines, sizeof(lines));
-    memrt__abort("%s of MemInfo %p%s" NAMED
-                 ": the header was overwritten, as by a write before "
+    memrt__abort("%s of MemInfo %p%s" NAMED ": the header was overwritten, as by a write before "
                  "the start of the data at %p; the damaged header reads %zu bytes at %p%s%.*s",
                  call, (const void *)mi, name[0] == '\0' ? "" : " ", NAME_OF(name, ""),
                  (const void *)((const char *)mi + MEMRT_HEADER_SIZE), mi->size, mi->data,

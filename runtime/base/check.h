@@ -17,8 +17,8 @@ _Noreturn MEMRT__COLD void memrt__abort(const char *format, ...) MEMRT__PRINTF(1
 /// See memrt_api_t.set_write_frames.
 void memrt__set_write_frames(memrt_write_frames_fn write);
 
-/// Write `heading` and the calls of an interpreter on the calling thread to standard error, each call
-/// on a line of its own. Without a function of memrt__set_write_frames(), write nothing.
+/// Write `heading` and the calls of an interpreter on the calling thread to standard error, each
+/// call on a line of its own. Without a function of memrt__set_write_frames(), write nothing.
 ///
 /// Threads: for a signal handler: takes no lock and allocates nothing.
 void memrt__write_running_calls(const char *heading);

@@ -74,8 +74,8 @@ static const option_row_t rows[] = {
     {"MEMRT_CACHE", &memrt__option_flag, &memrt__options.cache, NULL, false,
      "0: keep no freed memory for reuse; default 1, or 0 where MEMRT_CHECK or MEMRT_TOOLS is 1"},
     {"MEMRT_TOOLS", &memrt__option_flag, &memrt__options.tools, NULL, false,
-     "1: allocate each block by malloc, so that a tool reports bad accesses and leaks; default 1 under "
-     MEMRT__MEMORY_TOOLS ", else always 0"},
+     "1: allocate each block by malloc, so that a tool reports bad accesses and leaks; default 1 "
+     "under " MEMRT__MEMORY_TOOLS ", else always 0"},
     {"MEMRT_CACHE_LIMIT", &memrt__option_bytes, NULL, &memrt__options.cache_limit, true,
      "maximum bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
     {"MEMRT_LIMIT", &memrt__option_limit, NULL, &memrt__options.limit, true,
@@ -83,8 +83,7 @@ static const option_row_t rows[] = {
      "less other memory of the process; default none"},
     {"MEMRT_SOFT_LIMIT", &memrt__option_limit, NULL, &memrt__options.soft_limit, true,
      "bytes of live blocks from which memory is freed without refusals: K, M, G; 80%: of the "
-     "memory "
-     "that the system allows; auto: 90% of the limit; default none"},
+     "memory that the system allows; auto: 90% of the limit; default none"},
     {"MEMRT_DECAY", &memrt__option_decay, NULL, &memrt__options.decay, true,
      "milliseconds after which unused memory goes back to the system, or never; default 500"},
     {"MEMRT_HUGEPAGES", &memrt__option_huge, NULL, &memrt__options.huge_pages, true,
@@ -347,8 +346,7 @@ bool memrt__options_is_valid(void)
                  MEMRT__HOLDS(memrt__load_relaxed(&now->cache_limit) != MEMRT__INHERIT) &&
                  MEMRT__HOLDS(memrt__load_relaxed(&now->peak_mode) <= MEMRT__PEAK_CLOSE) &&
                  /* freed memory must not be reused at once */
-                 MEMRT__HOLDS(!now->check || !now->cache) &&
-                 MEMRT__HOLDS(!now->tools || !now->cache) &&
+                 MEMRT__HOLDS(!(now->check || now->tools) || !now->cache) &&
                  MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->dump_folder, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->allocator, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&

@@ -40,9 +40,9 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
 /// Free the memory of a block. `bytes` and `align` come from its layout.
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align);
 
-/// Under MEMRT_TOOLS, have AddressSanitizer report accesses just before the data of a block with data:
-/// to the last 8 bytes of its header, which compiled code does not read. No effect for memory that does
-/// not come from malloc.
+/// Under MEMRT_TOOLS, have AddressSanitizer report accesses just before the data of a block with
+/// data: to the last 8 bytes of its header, which compiled code does not read. No effect for memory
+/// that does not come from malloc.
 void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi);
 
 /// End the effect of memrt__block_memory_forbid_header(), before the block moves.

@@ -22,9 +22,7 @@ MEMCHECK = ("valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite")
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory) -> dict[str, Path]:
     """Return the program as built by two compilers. clang links the sanitizer statically."""
-    return {
-        name: build(tmp_path_factory, name, "-fsanitize=address") for name in ("gcc", "clang")
-    }
+    return {name: build(tmp_path_factory, name, "-fsanitize=address") for name in ("gcc", "clang")}
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@
 typedef struct record {
     size_t seal; ///< compute_seal() the other fields; shows damage to the record
     size_t size, align;
-    size_t unused;   ///< bytes at the start that are padding and not filled
-    size_t is_freed; ///< 1 after the free
+    size_t unused;                ///< bytes at the start that are padding and not filled
+    size_t is_freed;              ///< 1 after the free
     size_t alloc_site, free_site; ///< sites with frames of an interpreter; 0: unknown
     memrt__call_stack_t alloc_stack, free_stack;
 } record_t;
@@ -208,6 +208,7 @@ void memrt__redzone_explain(const unsigned char *ptr, char *text, size_t length)
     if (is_sealed(record)) {
         write_call_stack("allocated", record->alloc_site, &record->alloc_stack, text, length);
         size_t used = strlen(text);
-        write_call_stack("freed", record->free_site, &record->free_stack, text + used, length - used);
+        write_call_stack("freed", record->free_site, &record->free_stack, text + used,
+                         length - used);
     }
 }

@@ -143,7 +143,8 @@ TEST(guard_reports_interpreter_calls_of_allocation_and_free)
 {
     char text[MEMRT__CALL_STACKS_TEXT] = "";
     memrt_allocator_t guard = create_guard();
-    memrt_tracking_t tracking = {.struct_size = sizeof(tracking), .on = 1, .frames = 2, .native = 1};
+    memrt_tracking_t tracking = {
+        .struct_size = sizeof(tracking), .on = 1, .frames = 2, .native = 1};
     api->set_frames(list_two_frames);
     ck_assert_int_eq(api->tracking_set(&tracking), MEMRT_OK);
     running = "load";

@@ -13,7 +13,7 @@ static void abort_with_arguments(void *context)
 
 TEST(abort_message_has_memrt_prefix_and_arguments)
 {
-    child_expect_abort(abort_with_arguments, "somebody", "memrt: block at 12 of somebody\n");
+    child_expect_abort(abort_with_arguments, "table", "memrt: block at 12 of table\n");
 }
 
 static void write_one_frame(int file)
@@ -30,8 +30,8 @@ static void abort_with_frames(void *context)
 
 TEST(interpreter_calls_follow_the_abort_message)
 {
-    child_expect_abort(abort_with_frames, "somebody",
-                       "memrt: block at 12 of somebody\n  called at\n    fill at model.py:7\n");
+    child_expect_abort(abort_with_frames, "heap",
+                       "memrt: block at 12 of heap\n  called at\n    fill at model.py:7\n");
 }
 
 TEST(abort_truncates_long_message)

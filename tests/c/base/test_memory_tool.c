@@ -1,5 +1,5 @@
-/// Tests of allocation under a tool that checks memory. The program defines functions of
-/// AddressSanitizer's runtime, which record the forbidden bytes, so memrt finds the tool.
+/// Tests of allocation under AddressSanitizer. The program defines functions of the sanitizer's
+/// runtime, so memrt finds the tool. The functions record the forbidden bytes.
 
 #include "support/suite.h"
 
@@ -14,7 +14,7 @@
 
 #if !SUITE_ADDRESS_SANITIZER
 
-static const volatile void *forbidden; /* start of the last 8 bytes that were forbidden, or NULL */
+static const volatile void *forbidden; /* start of 8 bytes, or NULL */
 static size_t calls;
 
 void __asan_poison_memory_region(const volatile void *from, size_t bytes);
@@ -38,7 +38,7 @@ static void expect_forbidden_header_of(const char *data)
     ck_assert_ptr_eq((const void *)(uintptr_t)forbidden, data - 8);
 }
 
-/// Free a block, which ends the effect on the bytes before its data.
+/// Free a block. The free ends the effect on the bytes before the data.
 static void free_block(void *data, size_t size)
 {
     api->block_free(NULL, data, size);
@@ -133,7 +133,7 @@ static void free_external(void *ptr, void *data)
     free(ptr);
 }
 
-TEST(memory_of_other_allocators_stays_allowed)
+TEST(memory_without_malloc_stays_allowed)
 {
     memrt_policy_options_t options = {.struct_size = sizeof(options),
                                       .allocator = api->allocator_mapped()};

@@ -8,7 +8,7 @@
 
 static const memrt_api_t *api;
 
-/* A buffer of any creator: a block, or a MemInfo with its data. */
+/* A buffer of any creator: a block, or a MemInfo with data. */
 typedef struct buffer {
     memrt_meminfo_t *mi;
     volatile char *data;
@@ -43,7 +43,7 @@ __attribute__((noinline)) static void delete_buffer(buffer_t buffer)
     }
 }
 
-/* Lose the buffer. The calls wipe its address from registers and from the stack. */
+/* Lose a buffer. Later calls wipe the address from registers and from the stack. */
 __attribute__((noinline)) static void leak_buffer(const char *creator, size_t size)
 {
     (void)create_buffer(creator, size);

@@ -103,7 +103,9 @@ def test_checking_mode_reports_python_calls(fault, calls):
     assert status == -6
     functions = {"allocated": "load", "freed": "drop", "called": "drop"}
     for call in calls:
-        assert re.search(rf"\n  {call} at\n    {functions[call]} at <string>:\d+\n    <module>", errors)
+        assert re.search(
+            rf"\n  {call} at\n    {functions[call]} at <string>:\d+\n    <module>", errors
+        )
 
 
 def test_access_without_the_gil_has_python_calls():
