@@ -118,10 +118,12 @@ with policy:
 address = array.ctypes.data
 """
 
+PYTHON_LINE = r"allocated at\n    <module> at <string>:\d+\n"
 PYTHON_MADE = (
+    PYTHON_LINE,
     r"allocated at\n(    .*\n)*    .* in _memrt\.|allocated at\n(    .*\n)*    _memrt\.",
 )
-NUMPY_MADE = (r"allocated at\n(    .*\n)*    .*_multiarray_umath\.",)
+NUMPY_MADE = (PYTHON_LINE, r"allocated at\n(    .*\n)*    .*_multiarray_umath\.")
 
 PYTHON_PLANTS = (
     Plant(
@@ -133,7 +135,7 @@ PYTHON_PLANTS = (
         ARRAY_PY + "np.lib.stride_tricks.as_strided(array, [105])[104] = 1\ndel array",
     ),
     Plant(
-        "underrun", "underrun of an array", (f"MemInfo {ADDRESS}: the header was overwritten",),
+        "underrun", "underrun of an array", (f"MemInfo {ADDRESS}: the header was overwritten", PYTHON_LINE),
         ARRAY_PY + "ctypes.memset(address - 8, 0, 8)\ndel array",
     ),
     Plant(
