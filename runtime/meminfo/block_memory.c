@@ -11,7 +11,6 @@
 #include "runtime/base/memory_tool.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
-#include "runtime/config/options.h"
 
 static size_t external_bytes; /* any thread, relaxed add */
 
@@ -121,25 +120,22 @@ _Static_assert(offsetof(memrt_meminfo_t, lead) == MEMRT_HEADER_SIZE - FORBIDDEN,
 
 /// Return whether the memory of a block is a block of malloc, as the default allocator's is under a
 /// tool. Other memory would stay forbidden after the free.
-static bool is_checked_by_tool(const memrt_meminfo_t *mi)
+static bool is_of_malloc(const memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    return memrt__options.tools && memrt__has_data((memrt_kind_t)mi->kind) &&
-           mi->external_allocator == NULL &&
+    return memrt__has_data((memrt_kind_t)mi->kind) && mi->external_allocator == NULL &&
            (flags & (MEMRT__FLAG_GUARDED | MEMRT__FLAG_RESERVED)) == 0 &&
            is_default(&memrt__policy_of(mi)->allocator);
 }
 
-void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi)
+void memrt__block_memory_mark_header(const memrt_meminfo_t *mi, bool forbid)
 {
-    if (MEMRT__UNLIKELY(is_checked_by_tool(mi))) {
-        memrt__memory_tool_forbid(&mi->lead, FORBIDDEN);
+    if (!is_of_malloc(mi)) {
+        return;
     }
-}
-
-void memrt__block_memory_permit_header(const memrt_meminfo_t *mi)
-{
-    if (MEMRT__UNLIKELY(is_checked_by_tool(mi))) {
+    if (forbid) {
+        memrt__memory_tool_forbid(&mi->lead, FORBIDDEN);
+    } else {
         memrt__memory_tool_permit(&mi->lead, FORBIDDEN);
     }
 }

@@ -6,6 +6,7 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/config/options.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/policy/policy.h"
@@ -40,13 +41,26 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
 /// Free the memory of a block. `bytes` and `align` come from its layout.
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align);
 
-/// Under MEMRT_TOOLS, have AddressSanitizer report accesses just before the data of a block with
-/// data: to the last 8 bytes of its header, which compiled code does not read. No effect for memory
-/// that does not come from malloc.
-void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi);
+/// Part of the next two functions under a tool. `forbid` false: permit the accesses.
+MEMRT__COLD void memrt__block_memory_mark_header(const memrt_meminfo_t *mi, bool forbid);
+
+/// Under MEMRT_TOOLS, have AddressSanitizer report accesses just before the data of a block: to the
+/// last 8 bytes of the header, which compiled code does not read. No effect for memory that does not
+/// come from malloc.
+static inline void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(memrt__options.tools)) {
+        memrt__block_memory_mark_header(mi, true);
+    }
+}
 
 /// End the effect of memrt__block_memory_forbid_header(), before the block moves.
-void memrt__block_memory_permit_header(const memrt_meminfo_t *mi);
+static inline void memrt__block_memory_permit_header(const memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(memrt__options.tools)) {
+        memrt__block_memory_mark_header(mi, false);
+    }
+}
 
 /// Grow or shrink a block with reserved addresses, at its address. False: no room, or the system
 /// refused; nothing changed.
