@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memrt._holders.naming import Referrer
     from memrt._holders.report import Holder, Holders, NamedReference
     from memrt._holders.retention import Retained, Retention
-    from memrt._interop.arrow import Column
+    from memrt._interop.arrow_column import Column
     from memrt._leaks.growth import Growth, Trend
     from memrt._leaks.leaks import LeakGroup
     from memrt._policy.limit import Limit
@@ -52,7 +52,7 @@ else:
             "memrt._holders.naming": "Referrer",
             "memrt._holders.report": "Holder Holders NamedReference",
             "memrt._holders.retention": "Retained Retention",
-            "memrt._interop.arrow": "Column",
+            "memrt._interop.arrow_column": "Column",
             "memrt._leaks.growth": "Growth Trend",
             "memrt._leaks.leaks": "LeakGroup",
             "memrt._policy.limit": "Limit",

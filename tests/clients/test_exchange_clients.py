@@ -357,13 +357,6 @@ def test_stream_only_exporter_is_imported_without_copy(chunked):
     assert memrt.stats().adopted == array.nbytes
 
 
-def test_several_chunks_must_be_combined_first():
-    theirs = pyarrow.chunked_array([[1.0, 2.0], [3.0]])
-    with pytest.raises(BufferError, match="chunks"):
-        memrt.from_arrow(theirs)
-    assert memrt.from_arrow(theirs.combine_chunks()).tolist() == [1, 2, 3]
-
-
 # --- By DLPack. ---
 
 

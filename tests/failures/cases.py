@@ -116,6 +116,8 @@ class Ground:
         self.tensor = memrt.types.Tensor(self.array)
         self.column = memrt.types.Column(self.array)
         self.nullable = memrt.types.Column(np.ma.MaskedArray(self.array, [1, 0] * 50, copy=False))
+        self.words = memrt.types.Column(np.array(["a", "bé"], object), "words", copy=None)
+        self.table = memrt.types.Column({"x": self.nullable, "y": self.array})
         self.foreign = np.arange(100.0)
         self.policy = memrt.Policy(128, "ground")
         with self.policy:
@@ -555,9 +557,14 @@ def take_capsules(ground: Ground) -> tuple:
     return _memrt.take_arrow(schema, array, ground.policy)
 
 
+def take_part_capsules(ground: Ground) -> tuple:
+    schema, array = ground.table.__arrow_c_array__()
+    return _memrt.take_arrow_parts(schema, array, ground.policy)
+
+
 def read_stream(ground: Ground) -> None:
     producer = StreamProducer()
-    capsules = _memrt.array_of_stream(producer.__arrow_c_stream__())
+    capsules = _memrt.arrays_of_stream(producer.__arrow_c_stream__())
     del capsules  # while the release functions of their contents still exist
 
 
@@ -766,7 +773,35 @@ CASES: dict[str, Case] = {
     ),
     "memrt.from_arrow, of bytes": Case(lambda g: memrt.from_arrow(g.mi)),
     "memrt.from_arrow, at release": Case(clear_left, take_column, clear_left),
+    "memrt.from_arrow, of text": Case(
+        lambda g: memrt.from_arrow(g.words, copy=None), faults=NOT_PYTHONS
+    ),
+    "memrt.from_arrow, of a table": Case(
+        lambda g: memrt.from_arrow(g.table, copy=None, masked=True), faults=NOT_PYTHONS
+    ),
+    "memrt.from_arrow, of chunks": Case(
+        lambda g: memrt.from_arrow(memrt.types.Column.stream([g.column] * 2), copy=None),
+        faults=NOT_PYTHONS,
+    ),
     "memrt.types.Column": Case(lambda g: memrt.types.Column(g.array)),
+    "memrt.types.Column, of text": Case(
+        lambda g: memrt.types.Column(np.array(["a", None], object), copy=None), faults=NOT_PYTHONS
+    ),
+    "memrt.types.Column, of a table": Case(
+        lambda g: memrt.types.Column({"x": g.nullable, "y": g.array})
+    ),
+    "memrt.types.Column, with a dictionary": Case(
+        lambda g: memrt.types.Column(memrt.zeros(2, "i4"), dictionary=g.words), faults=NOT_PYTHONS
+    ),
+    "memrt.types.Column, with offsets": Case(
+        lambda g: memrt.types.Column(g.array, offsets=memrt.zeros(2, "i4")), faults=NOT_PYTHONS
+    ),
+    "memrt.types.Column.chunks": Case(lambda g: memrt.types.Column.chunks(g.table)),
+    "memrt.types.Column.stream": Case(lambda g: memrt.types.Column.stream([g.column, g.column])),
+    "memrt.types.Column.format": Case(lambda g: g.column.format),
+    "memrt.types.Column.parts": Case(lambda g: g.table.parts),
+    "memrt.types.Column.to_numpy": Case(lambda g: g.column.to_numpy()),
+    "memrt.types.Column.__arrow_c_stream__": Case(lambda g: g.table.__arrow_c_stream__()),
     "memrt.types.Column, of a block": Case(
         lambda g: memrt.types.Column(g.block), counts_as_meminfo
     ),
@@ -790,7 +825,14 @@ CASES: dict[str, Case] = {
         lambda g: _memrt.export_arrow((g.mi, 0, "g", 100, False, "x", g.mi, 3), True)
     ),
     "_memrt.take_arrow": Case(take_capsules),
-    "_memrt.array_of_stream": Case(read_stream, faults=NOT_PYTHONS),
+    "_memrt.arrays_of_stream": Case(read_stream, faults=NOT_PYTHONS),
+    "_memrt.take_arrow_parts": Case(take_part_capsules),
+    "_memrt.export_arrow_parts": Case(
+        lambda g: _memrt.export_arrow_parts(g.table._tree().exported(), True)
+    ),
+    "_memrt.export_arrow_stream": Case(
+        lambda g: _memrt.export_arrow_stream((g.table._tree().exported(),) * 2)
+    ),
     "memrt.MemInfo.__array_interface__": Case(lambda g: g.mi.__array_interface__),
     "memrt.MemInfo.__array_struct__": Case(lambda g: g.mi.__array_struct__),
     # --- Queries on arrays. ---

@@ -2,6 +2,8 @@
 
 #include "support/errors.h"
 
+memrt_mutex_t memrt__arrow_mutex = MEMRT_MUTEX_INIT;
+
 /// Destroy a schema capsule. The release callback may belong to another library, and must not lose
 /// a pending exception.
 static void destroy_schema_capsule(PyObject *capsule)
@@ -29,6 +31,19 @@ static void destroy_array_capsule(PyObject *capsule)
     memrt__pending_restore(&pending);
 }
 
+/// Destroy a stream capsule.
+static void destroy_stream_capsule(PyObject *capsule)
+{
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, MEMRT_ARROW_STREAM);
+    if (stream->release != NULL) {
+        stream->release(stream);
+    }
+    PyMem_Free(stream);
+    memrt__pending_restore(&pending);
+}
+
 /// Create a capsule over a zeroed struct, which counts as released. `out` gets the struct.
 static PyObject *create_capsule(const char *name, size_t size, PyCapsule_Destructor destructor,
                                 void *out)
@@ -53,6 +68,11 @@ PyObject *memrt__arrow_capsule_new_schema(struct ArrowSchema **out)
 PyObject *memrt__arrow_capsule_new_array(const char *name, struct ArrowDeviceArray **out)
 {
     return create_capsule(name, sizeof(**out), destroy_array_capsule, out);
+}
+
+PyObject *memrt__arrow_capsule_new_stream(struct ArrowArrayStream **out)
+{
+    return create_capsule(MEMRT_ARROW_STREAM, sizeof(**out), destroy_stream_capsule, out);
 }
 
 void *memrt__arrow_capsule_open(PyObject *capsule, const char *name)

@@ -1,7 +1,11 @@
 #include "interop/arrow_export.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "core/device_sync.h"
 #include "interop/arrow_capsule.h"
+#include "interop/arrow_export_parts.h"
 #include "support/arguments.h"
 #include "support/errors.h"
 
@@ -178,6 +182,131 @@ static PyObject *export_arrow(PyObject *module, PyObject *args)
     return mi != NULL ? export_capsules(mi, &view, device) : NULL;
 }
 
+/* --- Arrays of any type. --- */
+
+static PyObject *export_parts(PyObject *module, PyObject *args)
+{
+    PyObject *parts;
+    int device;
+    struct ArrowSchema *schema;
+    struct ArrowDeviceArray *array;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Op:export_arrow_parts", &parts, &device)) {
+        return NULL;
+    }
+    PyObject *first = memrt__arrow_capsule_new_schema(&schema);
+    PyObject *second = first != NULL
+                           ? memrt__arrow_capsule_new_array(
+                                 device ? MEMRT_ARROW_DEVICE_ARRAY : MEMRT_ARROW_ARRAY, &array)
+                           : NULL;
+    if (second == NULL || memrt__arrow_build_schema(parts, schema) < 0 ||
+        memrt__arrow_build_array(parts, &array->array) < 0) {
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        return NULL;
+    }
+    array->device_type = ARROW_DEVICE_CPU;
+    array->device_id = -1; /* the CPU has no device number */
+    return Py_BuildValue("(NN)", first, second);
+}
+
+/* --- Streams. --- */
+
+/// Private data of a stream: arrays before `next` were given to the consumer.
+typedef struct chunks {
+    struct ArrowSchema schema;
+    Py_ssize_t next, count;
+    struct ArrowArray arrays[];
+} chunks_t;
+
+static int give_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
+{
+    const chunks_t *chunks = stream->private_data;
+    return memrt__arrow_copy_schema(&chunks->schema, out) < 0 ? ENOMEM : 0;
+}
+
+/// Move the next array to the consumer, or mark the end of the stream, also at every later call.
+static int give_next_array(struct ArrowArrayStream *stream, struct ArrowArray *out)
+{
+    chunks_t *chunks = stream->private_data;
+    if (chunks->next == chunks->count) {
+        out->release = NULL;
+        return 0;
+    }
+    *out = chunks->arrays[chunks->next++];
+    return 0;
+}
+
+static const char *get_stream_error(struct ArrowArrayStream *stream)
+{
+    (void)stream;
+    return NULL; /* the only error is ENOMEM */
+}
+
+static void release_chunks(chunks_t *chunks)
+{
+    while (chunks->next < chunks->count) {
+        struct ArrowArray *array = &chunks->arrays[chunks->next++];
+        if (array->release != NULL) { /* NULL: the export of the array failed */
+            array->release(array);
+        }
+    }
+    if (chunks->schema.release != NULL) {
+        chunks->schema.release(&chunks->schema);
+    }
+    free(chunks);
+}
+
+static void release_stream(struct ArrowArrayStream *stream)
+{
+    chunks_t *chunks = stream->private_data;
+    stream->release = NULL;
+    release_chunks(chunks);
+}
+
+/// Return new chunks with all arrays of a tuple. NULL with an exception.
+static chunks_t *build_chunks(PyObject *tuple)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+    chunks_t *chunks = calloc(1, sizeof(*chunks) + (size_t)count * sizeof(struct ArrowArray));
+    if (chunks == NULL) {
+        return (chunks_t *)PyErr_NoMemory();
+    }
+    chunks->count = count;
+    int result = memrt__arrow_build_schema(PyTuple_GET_ITEM(tuple, 0), &chunks->schema);
+    for (Py_ssize_t i = 0; result == 0 && i < count; i++) {
+        result = memrt__arrow_build_array(PyTuple_GET_ITEM(tuple, i), &chunks->arrays[i]);
+    }
+    if (result < 0) {
+        release_chunks(chunks);
+        return NULL;
+    }
+    return chunks;
+}
+
+static PyObject *export_stream(PyObject *module, PyObject *tuple)
+{
+    struct ArrowArrayStream *stream;
+    (void)module;
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) == 0) {
+        PyErr_Format(PyExc_TypeError, "chunks must be a tuple of at least one array, got %R",
+                     tuple);
+        return NULL;
+    }
+    PyObject *capsule = memrt__arrow_capsule_new_stream(&stream);
+    chunks_t *chunks = capsule != NULL ? build_chunks(tuple) : NULL;
+    if (chunks == NULL) {
+        Py_XDECREF(capsule);
+        return NULL;
+    }
+    *stream = (struct ArrowArrayStream){.get_schema = give_schema,
+                                        .get_next = give_next_array,
+                                        .get_last_error = get_stream_error,
+                                        .release = release_stream,
+                                        .private_data = chunks};
+    return capsule;
+}
+
 PyMethodDef memrt__arrow_export_methods[] = {
     {"export_arrow", export_arrow, METH_VARARGS,
      "export_arrow(view, device) -> tuple\n\n"
@@ -186,5 +315,16 @@ PyMethodDef memrt__arrow_export_methods[] = {
      "bitmap: a MemInfo with the validity bitmap of the `nulls` null elements, or None.\n"
      "device: true for a device array, with the type and number of the device.\n"
      "Raises BufferError when the elements cannot be exported, TypeError, MemoryError."},
+    {"export_arrow_parts", export_parts, METH_VARARGS,
+     "export_arrow_parts(parts, device) -> tuple\n\n"
+     "Create capsules with the schema and the array of parts, as take_arrow_parts() describes\n"
+     "parts; but each buffer is None, or a pair of a MemInfo and the bytes before the buffer. The\n"
+     "caller guarantees that the parts fit together. device: true for a device array.\n"
+     "Raises BufferError for device memory, TypeError, MemoryError."},
+    {"export_arrow_stream", export_stream, METH_O,
+     "export_arrow_stream(chunks) -> PyCapsule\n\n"
+     "Create a capsule with a stream of arrays. chunks: a tuple of parts of the same type, as\n"
+     "export_arrow_parts() takes. The stream holds all arrays until a consumer takes the arrays.\n"
+     "Raises BufferError for device memory, TypeError, MemoryError."},
     {NULL, NULL, 0, NULL},
 };

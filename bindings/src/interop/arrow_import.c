@@ -1,5 +1,6 @@
 #include "interop/arrow_import.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/current_policy.h"
@@ -7,11 +8,8 @@
 #include "core/meminfo_object.h"
 #include "core/owner.h"
 #include "interop/arrow_capsule.h"
+#include "interop/arrow_import_parts.h"
 #include "support/errors.h"
-#include "support/free_threading.h"
-
-/// Held while a struct of a capsule moves, so that one of several threads gets the struct.
-static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
 
 static int is_host_readable(ArrowDeviceType type)
 {
@@ -48,8 +46,8 @@ static void release_imported_array(void *loan)
     PyMem_Free(array);
 }
 
-/// Adopt an array and move the struct to `moved`. On failure returns NULL with an exception, and
-/// nothing has changed.
+/// Adopt an array and move the struct to `moved`. On failure returns NULL, and nothing has changed.
+/// Failure: an exception, or none if the elements are not in one buffer of whole bytes each.
 static memrt_meminfo_t *adopt_array(const struct ArrowSchema *schema, struct ArrowArray *array,
                                     struct ArrowArray *moved, memrt_policy_t *policy,
                                     memrt_arrow_view_t *view)
@@ -62,23 +60,24 @@ static memrt_meminfo_t *adopt_array(const struct ArrowSchema *schema, struct Arr
     }
     memrt_new_options_t options = memrt__owner_options(owner, policy);
     *view = (memrt_arrow_view_t){.struct_size = sizeof(*view)};
-    MEMRT_MUTEX_LOCK(&mutex);
+    MEMRT_MUTEX_LOCK(&memrt__arrow_mutex);
     memrt_status_t status = memrt__api()->arrow_adopt(schema, array, &options, view, &mi, &why);
     if (status == MEMRT_OK) {
         *moved = *array;
         array->release = NULL;
     }
-    MEMRT_MUTEX_UNLOCK(&mutex);
+    MEMRT_MUTEX_UNLOCK(&memrt__arrow_mutex);
     if (status != MEMRT_OK) {
         memrt__owner_discard(owner);
-        memrt__raise_refusal(status, "cannot take the memory of an Arrow array", why);
+        if (status != MEMRT_ENOTSUP) {
+            memrt__raise_refusal(status, "cannot take the memory of an Arrow array", why);
+        }
         return NULL;
     }
     return mi;
 }
 
-/// Move an array into a new MemInfo object. On failure returns NULL with an exception, and `array`
-/// is unchanged.
+/// Move an array into a new MemInfo object. Failure: as of adopt_array.
 static PyObject *move_array(const struct ArrowSchema *schema, struct ArrowArray *array,
                             memrt_policy_t *policy, memrt_arrow_view_t *view)
 {
@@ -112,14 +111,26 @@ static PyObject *import_opened_array(const struct ArrowSchema *schema, struct Ar
     memrt_arrow_view_t view;
     memrt__owner_drain();
     PyObject *base = move_array(schema, array, policy, &view);
-    PyObject *bitmap = base != NULL ? copy_bitmap(&view) : NULL;
+    if (base == NULL) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    PyObject *bitmap = copy_bitmap(&view);
     if (bitmap == NULL) {
-        Py_XDECREF(base);
+        Py_DECREF(base);
         return NULL;
     }
     return Py_BuildValue("(NsLNLLN)", base, view.format, (long long)view.length,
                          PyBool_FromLong((view.flags & MEMRT_ARROW_BOOL8) != 0),
                          (long long)view.null_count, (long long)view.first_bit, bitmap);
+}
+
+/// Return whether NumPy describes elements of the format only with a copy or as several numbers:
+/// decimals, dates and times of 32 bits, intervals.
+static int needs_parts(const char *format)
+{
+    return format != NULL &&
+           (format[0] == 'd' || strcmp(format, "tdD") == 0 || strcmp(format, "tts") == 0 ||
+            strcmp(format, "ttm") == 0 || strncmp(format, "ti", 2) == 0);
 }
 
 static PyObject *import_arrow(PyObject *module, PyObject *args)
@@ -131,6 +142,9 @@ static PyObject *import_arrow(PyObject *module, PyObject *args)
     }
     struct ArrowSchema *schema = memrt__arrow_capsule_open(capsules[0], MEMRT_ARROW_SCHEMA);
     struct ArrowArray *array = schema != NULL ? open_array(capsules[1]) : NULL;
+    if (array != NULL && schema->release != NULL && needs_parts(schema->format)) {
+        Py_RETURN_NONE;
+    }
     PyObject *handler = array != NULL ? memrt__current_handler_for(policy) : NULL;
     if (handler == NULL) {
         return NULL;
@@ -140,98 +154,106 @@ static PyObject *import_arrow(PyObject *module, PyObject *args)
     return imported;
 }
 
-/* --- Streams: libraries that keep elements in chunks export a stream of arrays. --- */
+static PyObject *import_arrow_parts(PyObject *module, PyObject *args)
+{
+    PyObject *capsules[2], *policy;
+    struct ArrowArray *array = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO:take_arrow_parts", &capsules[0], &capsules[1], &policy)) {
+        return NULL;
+    }
+    struct ArrowSchema *schema = memrt__arrow_capsule_open(capsules[0], MEMRT_ARROW_SCHEMA);
+    if (schema == NULL || (capsules[1] != Py_None && (array = open_array(capsules[1])) == NULL)) {
+        return NULL;
+    }
+    PyObject *handler = memrt__current_handler_for(policy);
+    if (handler == NULL) {
+        return NULL;
+    }
+    memrt__owner_drain();
+    PyObject *parts = memrt__arrow_take_parts(schema, array, memrt__handler_policy(handler));
+    Py_DECREF(handler);
+    return parts;
+}
 
-#define STREAM "arrow_array_stream"
+/* --- Streams: libraries that keep elements in chunks export a stream of arrays. --- */
 
 static void *raise_stream_error(struct ArrowArrayStream *stream, int error)
 {
     const char *text = stream->get_last_error(stream);
-    PyErr_Format(PyExc_BufferError, "the stream of Arrow arrays failed with error %d: %s", error,
+    PyErr_Format(error == ENOMEM ? PyExc_MemoryError : PyExc_BufferError,
+                 "the stream of Arrow arrays failed with error %d: %s", error,
                  text != NULL ? text : strerror(error));
     return NULL;
 }
 
-/// Release the empty array of fill_empty_array, which owns nothing.
-static void release_empty_array(struct ArrowArray *array)
-{
-    array->release = NULL;
-}
-
-/// Fill in an empty array, for a stream without arrays.
-static void fill_empty_array(struct ArrowArray *array)
-{
-    static const void *buffers[2];
-    *array =
-        (struct ArrowArray){.n_buffers = 2, .buffers = buffers, .release = release_empty_array};
-}
-
-/// Check that the stream has no further array. -1 with an exception.
-static int check_stream_end(struct ArrowArrayStream *stream)
-{
-    struct ArrowArray next = {.release = NULL};
-    int error = stream->get_next(stream, &next);
-    if (error != 0) {
-        raise_stream_error(stream, error);
-        return -1;
-    }
-    if (next.release != NULL) {
-        next.release(&next);
-        PyErr_SetString(PyExc_BufferError, "the elements are in several chunks, and a NumPy array "
-                                           "cannot span chunks: combine the chunks first");
-        return -1;
-    }
-    return 0;
-}
-
-/// Read the schema and the only array from the stream. -1 with an exception.
-static int read_stream(struct ArrowArrayStream *stream, struct ArrowSchema *schema,
-                       struct ArrowArray *array)
-{
-    int error = stream->get_schema(stream, schema);
-    if (error == 0) {
-        error = stream->get_next(stream, array);
-    }
-    if (error != 0) {
-        raise_stream_error(stream, error);
-        return -1;
-    }
-    if (array->release == NULL) {
-        fill_empty_array(array);
-        return 0;
-    }
-    return check_stream_end(stream);
-}
-
-static PyObject *read_stream_capsules(struct ArrowArrayStream *stream)
+/// Read the schema into a new capsule. NULL with an exception.
+static PyObject *read_schema(struct ArrowArrayStream *stream)
 {
     struct ArrowSchema *schema;
+    PyObject *capsule = memrt__arrow_capsule_new_schema(&schema);
+    int error = capsule != NULL ? stream->get_schema(stream, schema) : 0;
+    if (error != 0) {
+        schema->release = NULL; /* a stream that fails gives nothing */
+        raise_stream_error(stream, error);
+        Py_CLEAR(capsule);
+    }
+    return capsule;
+}
+
+/// Append the next array of the stream, in a new capsule, to a list. Returns 1, 0 at the end of
+/// the stream, or -1 with an exception.
+static int append_next_array(struct ArrowArrayStream *stream, PyObject *arrays)
+{
     struct ArrowDeviceArray *array;
-    PyObject *first = memrt__arrow_capsule_new_schema(&schema);
-    PyObject *second =
-        first != NULL ? memrt__arrow_capsule_new_array(MEMRT_ARROW_ARRAY, &array) : NULL;
-    if (second == NULL || read_stream(stream, schema, &array->array) < 0) {
-        Py_XDECREF(first);
-        Py_XDECREF(second);
+    PyObject *capsule = memrt__arrow_capsule_new_array(MEMRT_ARROW_ARRAY, &array);
+    if (capsule == NULL) {
+        return -1;
+    }
+    int error = stream->get_next(stream, &array->array), result = -1;
+    if (error != 0) {
+        array->array.release = NULL; /* a stream that fails gives nothing */
+        raise_stream_error(stream, error);
+    } else if (array->array.release == NULL) {
+        result = 0;
+    } else if (PyList_Append(arrays, capsule) == 0) {
+        result = 1;
+    }
+    Py_DECREF(capsule); /* the destructor keeps the exception */
+    return result;
+}
+
+/// Return a tuple of the schema and a list of all arrays.
+static PyObject *read_stream(struct ArrowArrayStream *stream)
+{
+    PyObject *schema = read_schema(stream);
+    PyObject *arrays = schema != NULL ? PyList_New(0) : NULL;
+    int more = arrays != NULL ? 1 : -1;
+    while (more > 0) {
+        more = append_next_array(stream, arrays);
+    }
+    if (more < 0) {
+        Py_XDECREF(schema);
+        Py_XDECREF(arrays); /* the destructors of the capsules keep the exception */
         return NULL;
     }
-    return Py_BuildValue("(NN)", first, second);
+    return Py_BuildValue("(NN)", schema, arrays);
 }
 
 /// Move a stream out of its capsule, whose stream then counts as released.
 static struct ArrowArrayStream move_stream(struct ArrowArrayStream *source)
 {
-    MEMRT_MUTEX_LOCK(&mutex);
+    MEMRT_MUTEX_LOCK(&memrt__arrow_mutex);
     struct ArrowArrayStream stream = *source;
     source->release = NULL;
-    MEMRT_MUTEX_UNLOCK(&mutex);
+    MEMRT_MUTEX_UNLOCK(&memrt__arrow_mutex);
     return stream;
 }
 
-static PyObject *open_stream_array(PyObject *module, PyObject *capsule)
+static PyObject *read_stream_arrays(PyObject *module, PyObject *capsule)
 {
     (void)module;
-    struct ArrowArrayStream *source = memrt__arrow_capsule_open(capsule, STREAM);
+    struct ArrowArrayStream *source = memrt__arrow_capsule_open(capsule, MEMRT_ARROW_STREAM);
     if (source == NULL) {
         return NULL;
     }
@@ -240,7 +262,7 @@ static PyObject *open_stream_array(PyObject *module, PyObject *capsule)
         PyErr_SetString(PyExc_BufferError, "the stream of Arrow arrays was released");
         return NULL;
     }
-    PyObject *capsules = read_stream_capsules(&stream);
+    PyObject *capsules = read_stream(&stream);
     memrt_pending_t pending;
     memrt__pending_save(&pending);
     stream.release(&stream);
@@ -249,17 +271,29 @@ static PyObject *open_stream_array(PyObject *module, PyObject *capsule)
 }
 
 PyMethodDef memrt__arrow_import_methods[] = {
-    {"array_of_stream", open_stream_array, METH_O,
-     "array_of_stream(stream) -> tuple\n\n"
-     "Return capsules with the schema and the only array of a stream, and release the stream.\n"
-     "Raises BufferError for several arrays and for a stream that fails, ValueError for another\n"
-     "capsule, TypeError for an object that is not a capsule, MemoryError."},
+    {"arrays_of_stream", read_stream_arrays, METH_O,
+     "arrays_of_stream(stream) -> tuple\n\n"
+     "Return a capsule with the schema of a stream and a list of capsules with all arrays, and\n"
+     "release the stream. Raises BufferError for a stream that fails, or MemoryError for ENOMEM,\n"
+     "ValueError for another capsule, TypeError for an object that is not a capsule. After an\n"
+     "error, the arrays that were read before are released."},
     {"take_arrow", import_arrow, METH_VARARGS,
-     "take_arrow(schema, array, policy) -> tuple\n\n"
+     "take_arrow(schema, array, policy) -> tuple or None\n\n"
      "Take the memory of an array out of a capsule. Return the MemInfo, the format, the length,\n"
      "whether elements are truth values of one byte, the number of nulls, the bit of the first\n"
      "element, and the bytes of the validity bitmap or None. policy: as in memrt.empty().\n"
+     "Return None, with the capsules unchanged, unless NumPy has a dtype for the elements in one\n"
+     "buffer: use take_arrow_parts().\n"
      "Raises BufferError when memrt cannot use the array, ValueError for another capsule,\n"
      "TypeError for an object that is not a capsule. After an error the capsules are unchanged."},
+    {"take_arrow_parts", import_arrow_parts, METH_VARARGS,
+     "take_arrow_parts(schema, array, policy) -> tuple\n\n"
+     "Take an array of any type out of a capsule. Return the MemInfo that releases the array, and\n"
+     "a tuple of format, name, whether elements are truth values of one byte, flags, length,\n"
+     "number of nulls or -1, offset, addresses of the buffers, children, dictionary or None. The\n"
+     "children and the dictionary are such tuples. array: None for a description without an\n"
+     "array. policy: as in memrt.empty().\n"
+     "Raises BufferError for a malformed array, ValueError for another capsule, TypeError for an\n"
+     "object that is not a capsule, MemoryError. After an error the array may be released."},
     {NULL, NULL, 0, NULL},
 };

@@ -7,6 +7,7 @@ No library makes malformed arrays: pyarrow and nanoarrow export valid arrays onl
 from __future__ import annotations
 
 import ctypes
+import errno
 
 from capsules import address_in, capsule_of, give_back, lend, name_of
 
@@ -66,13 +67,24 @@ class ArrayStream(ctypes.Structure):
     ]
 
 
-KINDS = {b"arrow_schema": Schema, b"arrow_array": Array, b"arrow_device_array": DeviceArray}
+KINDS = {
+    b"arrow_schema": Schema,
+    b"arrow_array": Array,
+    b"arrow_device_array": DeviceArray,
+    b"arrow_array_stream": ArrayStream,
+}
 Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def struct_of(capsule: object) -> ctypes.Structure:
     """Return the struct in a capsule. The caller must keep the capsule alive."""
     return KINDS[name_of(capsule)].from_address(address_in(capsule))
+
+
+def structs_in(struct: Schema | Array) -> list:
+    """Return the children of a struct."""
+    pointers = (ctypes.POINTER(type(struct)) * struct.n_children).from_address(struct.children)
+    return [pointer.contents for pointer in pointers]
 
 
 def release(struct: Schema | Array) -> None:
@@ -141,12 +153,19 @@ LastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 class StreamProducer:
     """A library that exports arrays as a stream and counts how often consumers release the stream.
-    `fails` is the index, from 0, of the stream call that fails, with `message` or without a
-    message.
+    `fails` is the index, from 0, of the stream call that fails with an errno, with `message` or
+    without a message.
     """
 
-    def __init__(self, *chunks: Producer, fails=None, message=None, name=b"arrow_array_stream"):
-        self.chunks, self.left = chunks, list(chunks)
+    def __init__(
+        self,
+        *chunks: Producer,
+        fails=None,
+        error=errno.EIO,
+        message=None,
+        name=b"arrow_array_stream",
+    ):
+        self.chunks, self.left, self.error = chunks, list(chunks), error
         self.fails, self.calls, self.name = fails, 0, name
         self.message = ctypes.c_char_p(message)
         self.released = 0
@@ -164,7 +183,7 @@ class StreamProducer:
 
     def _schema(self, _, out: int) -> int:
         if self._failed():
-            return 22
+            return self.error
         self.template = Producer()
         lend(self.template)
         ctypes.memmove(out, ctypes.addressof(self.template.schema), ctypes.sizeof(Schema))
@@ -172,7 +191,7 @@ class StreamProducer:
 
     def _next(self, _, out: int) -> int:
         if self._failed():
-            return 12
+            return self.error
         array = Array()
         if self.left:
             lend(self.left[0])

@@ -1,0 +1,517 @@
+"""Arrow arrays of several buffers, with children or dictionaries, and streams of them.
+
+memrt exports the arrays. A test changes a field of a struct before memrt imports the struct.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import itertools
+import threading
+
+import hypothesis.strategies as st
+import memrt
+import numpy as np
+import pytest
+from arrowarray import Array, Schema, release, struct_of, structs_in
+from atonce import on_threads
+from exported import exports_of
+from hypothesis import given
+from memrt import _memrt
+from memrt.types import Column
+
+WORDS = ["one", "", "three", "a word of more than twelve bytes"]
+
+
+def words() -> Column:
+    return Column(np.array([*WORDS, None], object), "words", copy=None)
+
+
+def lists() -> Column:
+    return Column(memrt.array([1, 2, 3]), offsets=memrt.array([0, 1, 3], np.int32))
+
+
+def codes() -> Column:
+    return Column(memrt.array([0, 4, 1], np.int8), dictionary=words())
+
+
+def rows() -> Column:
+    return Column(memrt.array([[1, 2], [3, 4]]))
+
+
+def table() -> Column:
+    masked = np.ma.MaskedArray(memrt.array([1.5, 2.5]), [True, False], copy=False)
+    return Column({"x": masked, "y": memrt.array([True, False]), "z": rows()}, "table")
+
+
+def dates() -> Column:
+    return Column(np.array(["2026-11-27", "NaT"], "M8[D]"), copy=None)
+
+
+COLUMNS = {
+    "words": words, "lists": lists, "codes": codes, "rows": rows, "table": table, "dates": dates,
+}  # fmt: skip
+VALUES = {
+    "words": [*WORDS, None],
+    "lists": [[1], [2, 3]],
+    "codes": ["one", None, ""],
+    "rows": [[1, 2], [3, 4]],
+    "table": [(None, True, [1, 2]), (2.5, False, [3, 4])],
+    "dates": [np.datetime64("2026-11-27").item(), None],
+}
+
+
+def values_of(x: object) -> list:
+    array = memrt.from_arrow(x, masked=True, copy=None)
+    if array.dtype.names is not None:  # not all at once: numpy.ma fails for fields with axes
+        return list(zip(*[array[name].tolist() for name in array.dtype.names], strict=True))
+    return [item.tolist() if isinstance(item, np.ndarray) else item for item in array.tolist()]
+
+
+class Changed:
+    """Export the capsules of a Column, after a change of the structs."""
+
+    def __init__(self, column: Column, change=lambda schema, array: None) -> None:
+        self.capsules = column.__arrow_c_array__()
+        change(*[struct_of(capsule) for capsule in self.capsules])
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.capsules
+
+
+@pytest.fixture(autouse=True)
+def _balance(request):
+    """Check that each test gives all memory back."""
+    before = memrt.stats()
+    yield
+    gc.collect()
+    _memrt.owners()
+    if request.node.get_closest_marker("thread_unsafe"):
+        difference = memrt.stats() - before
+        assert (difference.adopted, difference.live) == (0, 0)
+
+
+# --- Round trips. ---
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("again", [0, 1, 2])
+def test_column_survives_export_and_import(kind, again):
+    column = COLUMNS[kind]()
+    format, name = column.format, column.name
+    for _ in range(again):
+        [column] = Column.chunks(column)
+    assert (column.format, column.name) == (format, name)
+    assert values_of(column) == VALUES[kind]
+    assert len(column) == len(VALUES[kind])
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_part_keeps_the_whole_array_alive(kind):
+    column = COLUMNS[kind]()
+    before = memrt.stats().exported
+    [taken] = Column.chunks(column)
+    held = memrt.stats().exported
+    assert held > before
+    parts = taken.parts
+    del taken
+    gc.collect()
+    assert memrt.stats().exported == held
+    while parts:
+        parts.popitem()
+    gc.collect()
+    assert memrt.stats().exported == before
+
+
+def test_import_without_copy_has_the_same_addresses():
+    array = memrt.array(np.arange(24).reshape(2, 3, 4))
+    back = memrt.from_arrow(Column(array))
+    assert (back.shape, back.ctypes.data) == (array.shape, array.ctypes.data)
+    assert not back.flags.writeable
+    [column] = Column.chunks(Column({"a": memrt.array([1, 2])}))
+    assert memrt.meminfo(column.parts["fields"][0].array).kind == "adopted"
+
+
+def test_copy_is_made_by_the_policy():
+    policy = memrt.Policy(name="copies")
+    array = memrt.from_arrow(dates(), masked=True, copy=None, policy=policy)
+    assert memrt.meminfo(array.data).policy == "copies"
+    array = memrt.from_arrow(Column(memrt.array([1, 2])), copy=True, policy=policy)
+    assert (memrt.meminfo(array).policy, array.flags.writeable) == ("copies", True)
+
+
+@pytest.mark.parametrize("kind", ["words", "lists", "codes", "table", "dates"])
+def test_import_that_needs_a_copy_is_refused_without_the_array(kind):
+    producer = Changed(COLUMNS[kind]())
+    with pytest.raises(BufferError, match="pass copy=None"):
+        memrt.from_arrow(producer, masked=True)
+    assert values_of(producer) == VALUES[kind]
+
+
+@pytest.mark.parametrize("copy", ["yes", 1, 0, ()])
+def test_copy_must_be_none_or_bool(copy):
+    with pytest.raises(TypeError, match="copy must be"):
+        memrt.from_arrow(words(), copy=copy)
+    with pytest.raises(TypeError, match="copy must be"):
+        Column(memrt.array([1]), copy=copy)
+    with pytest.raises(TypeError, match="copy must be"):
+        words().to_numpy(copy=copy)
+
+
+def test_attributes_of_columns():
+    column = words()
+    assert repr(column) == "<memrt.types.Column of 5 elements of Arrow's format 'u'>"
+    assert column.to_numpy(masked=True, copy=None).tolist() == [*WORDS, None]
+    plain = Column(memrt.array([1, 2]))
+    assert (plain.format, plain.to_numpy().tolist(), plain.parts["validity"]) == ("l", [1, 2], None)
+    [imported] = Column.chunks(plain)
+    assert (imported.array.tolist(), repr(imported)[-4:]) == ([1, 2], "'l'>")
+    [imported] = Column.chunks(words())
+    with pytest.raises(BufferError, match="pass copy=None"):
+        _ = imported.array
+
+
+NUMBERS = st.lists(st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)), max_size=20)
+TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=20)), max_size=10)
+
+
+@given(TEXTS, st.integers(0, 10), st.integers(0, 10))
+def test_any_texts_survive_slices(texts, start, length):
+    column = Column(np.array([*texts, None], object)[:-1], copy=None)
+    schema, array = column.__arrow_c_array__()
+    struct = struct_of(array)
+    start = min(start, len(texts))
+    struct.offset, struct.length = start, min(length, len(texts) - start)
+    struct.null_count = -1
+    taken = Column._of(_take(schema, array))
+    assert taken.to_numpy(masked=True, copy=None).tolist() == texts[start : start + length]
+
+
+@given(NUMBERS)
+def test_any_days_survive(days):
+    array = np.ma.MaskedArray(
+        [day or 0 for day in days], [day is None for day in days], "M8[D]", shrink=False
+    )
+    back = memrt.from_arrow(Column(array, copy=None), masked=True, copy=None)
+    assert np.ma.getmaskarray(back).tolist() == np.ma.getmaskarray(array).tolist()
+    assert back.compressed().view("i8").tolist() == [day for day in days if day is not None]
+
+
+def _take(schema, array):
+    from memrt._interop.arrow_parts import take
+
+    return take(schema, array, None)
+
+
+# --- Malformed arrays. ---
+
+
+def setting(**fields):
+    """Return a change of structs: fields of the array, or after ``schema_`` of the schema."""
+
+    def change(schema, array):
+        for field, value in fields.items():
+            owner = schema if field.startswith("schema_") else array
+            setattr(owner, field.removeprefix("schema_"), value)
+
+    return change
+
+
+def in_child(**fields):
+    def change(schema, array):
+        setting(**fields)(structs_in(schema)[0], structs_in(array)[0])
+
+    return change
+
+
+def offsets_of(*numbers, index=1):
+    """Return a change of the offsets of texts or lists."""
+
+    def change(_, array):
+        kept.append((ctypes.c_int32 * len(numbers))(*numbers))
+        array.buffers[index] = ctypes.addressof(kept[-1])
+
+    return change
+
+
+kept: list = []
+
+MALFORMED = {
+    "a negative length": ("words", setting(length=-1)),
+    "a negative offset": ("words", setting(offset=-1)),
+    "an end beyond int64": ("words", setting(offset=2**62, length=2**62)),
+    "too many nulls": ("words", setting(null_count=6)),
+    "a negative number of nulls": ("words", setting(null_count=-2)),
+    "nulls without a bitmap": ("dates", lambda _, a: a.buffers.__setitem__(0, None)),
+    "two buffers": ("words", setting(n_buffers=2)),
+    "a negative number of buffers": ("words", setting(n_buffers=-1)),
+    "a wild number of buffers": ("words", setting(n_buffers=2**40)),
+    "no table of buffers": ("words", setting(buffers=None)),
+    "no offsets": ("words", lambda _, a: a.buffers.__setitem__(1, None)),
+    "no data": ("words", lambda _, a: a.buffers.__setitem__(2, None)),
+    "data beyond the address space": ("words", lambda _, a: a.buffers.__setitem__(2, 2**64 - 2)),
+    "a negative last offset": ("words", offsets_of(0, 1, 2, 3, 4, -5)),
+    "falling offsets": ("words", offsets_of(0, 3, 2, 8, 8, 8)),
+    "a negative first offset": ("words", offsets_of(-1, 3, 3, 8, 8, 8)),
+    "a list beyond its items": ("lists", offsets_of(0, 1, 4)),
+    "falling offsets of lists": ("lists", offsets_of(0, 3, 2)),
+    "no children": ("table", setting(n_children=0)),
+    "a negative number of children": ("table", setting(n_children=-1, schema_n_children=-1)),
+    "no table of children": ("table", setting(children=None)),
+    "no table of child schemas": ("table", setting(schema_children=None)),
+    "a list without items": ("lists", setting(n_children=0, schema_n_children=0)),
+    "a released child": ("table", lambda _, a: release(structs_in(a)[0])),
+    "a released child schema": ("table", lambda s, _: release(structs_in(s)[0])),
+    "a child without a format": ("table", in_child(schema_format=None)),
+    "a short child": ("table", in_child(length=1)),
+    "short rows": ("rows", in_child(length=3)),
+    "no dictionary": ("codes", setting(dictionary=None)),
+    "no schema of the dictionary": ("codes", setting(schema_dictionary=None)),
+    "indices that are floats": ("codes", setting(schema_format=b"f")),
+    "an index beyond the dictionary": (
+        "codes",
+        lambda _, a: setting(length=1)(None, Array.from_address(a.dictionary)),
+    ),
+    "an unknown format": ("words", setting(schema_format=b"+ud:0")),
+    "a format that is not UTF-8": ("words", setting(schema_format=b"\xff")),
+    "a released array": ("words", lambda _, a: release(a)),
+}
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+@pytest.mark.parametrize("what", MALFORMED)
+def test_malformed_array_is_refused_and_released(what):
+    kind, change = MALFORMED[what]
+    producer = Changed(COLUMNS[kind](), change)
+    with pytest.raises(BufferError):
+        memrt.from_arrow(producer, masked=True, copy=None)
+
+
+def test_texts_that_are_not_utf8_are_refused():
+    column = Column(np.array([b"\xff"], object), copy=None)
+    producer = Changed(column, setting(schema_format=b"u"))
+    with pytest.raises(BufferError, match="UTF-8"):
+        memrt.from_arrow(producer, copy=None)
+
+
+def test_deep_array_is_refused():
+    column = Column(memrt.array([1]))
+    for _ in range(70):
+        column = Column({"x": column})
+    with pytest.raises(BufferError, match="64 levels"):
+        Column.chunks(column)
+
+
+def test_capsules_of_many_parts_are_taken_once():
+    producer = Changed(table())
+    assert len(Column.chunks(producer)) == 1
+    with pytest.raises(BufferError, match="array was released"):
+        Column.chunks(producer)
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+def test_concurrent_imports_take_an_array_once():
+    for _ in range(20):
+        producer, taken = Changed(table()), []
+
+        def take(number, producer=producer, taken=taken):
+            with contextlib.suppress(BufferError):
+                taken.append(Column.chunks(producer))
+
+        on_threads(take, 4)
+        assert len(taken) == 1
+        del take, producer
+        taken.clear()
+
+
+# --- Export. ---
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: Column({"a": memrt.array([1]), "b": memrt.array([1, 2])}), ValueError, "same"),
+        (lambda: Column({"a": 3}), TypeError, "numpy.ndarray"),
+        (lambda: Column(np.array([1, "a"], object), copy=None), BufferError, "all be str"),
+        (lambda: Column(np.array("a"), copy=None), BufferError, "scalar"),
+        (lambda: Column(np.zeros((2, 2), [("a", "i4")]), copy=None), BufferError, "one dimension"),
+        (lambda: Column(np.array([2**40], "M8[D]"), copy=None), BufferError, "32-bit"),
+        (lambda: Column(memrt.array([[1, 2], [3, 4]]).T), BufferError, "contiguous"),
+        (lambda: Column(memrt.array([1j]), copy=None), BufferError, "no format"),
+        (lambda: Column(memrt.array([1.5]), dictionary=words()), BufferError, "integers"),
+        (lambda: Column(memrt.array([True]), dictionary=words()), BufferError, "integers"),
+        (lambda: Column(memrt.array([5]), dictionary=words()), BufferError, "below 5"),
+        (lambda: Column(memrt.array([-1]), dictionary=words()), BufferError, "got -1"),
+        (lambda: Column(memrt.array([1]), offsets=memrt.array([0.0])), BufferError, "int32"),
+        (lambda: Column(memrt.array([1]), offsets=memrt.array([], "i4")), BufferError, "at least"),
+        (lambda: Column(memrt.array([1]), offsets=memrt.array([0, 2])), BufferError, "at most 1"),
+        (lambda: Column(memrt.array([1]), offsets=memrt.array([1, 0])), BufferError, "ascend"),
+        (lambda: Column.stream([]), ValueError, "not be empty"),
+        (lambda: Column.stream([3]), TypeError, "Column objects"),
+        (lambda: Column.stream([words(), lists()]), ValueError, "same Arrow type"),
+    ],
+)  # fmt: skip
+def test_wrong_column_is_refused(make, error, match):
+    with pytest.raises(error, match=match):
+        make()
+
+
+@pytest.mark.parametrize("array", [
+    np.zeros((0, 3)), np.zeros((3, 0)), np.array([], "U3"), np.array([], object),
+    np.array([], "M8[D]"), np.zeros(0, [("a", "i4"), ("b", "U3")]), np.arange(10)[::3],
+    np.arange(3, dtype=">i4"), np.ma.MaskedArray(np.arange(6).reshape(2, 3).T, 1),
+    np.array([["a", "bc"]]), np.array(["a", "b"])[::-1],
+])  # fmt: skip
+def test_copied_array_survives_export_and_import(array):
+    back = memrt.from_arrow(Column(array, copy=None), masked=True, copy=None)
+    assert (back.shape, back.tolist()) == (array.shape, array.tolist())
+
+
+def test_string_dtype_with_missing_value():
+    strings = getattr(np.dtypes, "StringDType", None)
+    if strings is None:
+        pytest.skip("NumPy before 2.0 has no StringDType")
+    for missing in (None, np.nan):
+        array = np.array(["a", missing, "c"], strings(na_object=missing))
+        assert values_of(Column(array, copy=None)) == ["a", None, "c"]
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_moved_array_is_released_on_a_thread_without_gil(kind):
+    column = COLUMNS[kind]()
+    schema, array = column.__arrow_c_array__()
+    struct = struct_of(array)
+    moved = Array.from_buffer_copy(struct)
+    struct.release = None
+    del schema, array, struct, column
+    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(moved.release)  # ctypes releases the GIL
+    thread = threading.Thread(target=free, args=(ctypes.addressof(moved),))
+    thread.start()
+    thread.join()
+    assert not moved.release
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+def test_moved_children_are_released_apart():
+    schema, array = table().__arrow_c_array__()
+    moved = []
+    for child in structs_in(struct_of(array)):
+        moved.append(Array.from_buffer_copy(child))
+        child.release = None
+    del array, schema
+    for child in moved:
+        assert child.length == 2
+        release(child)
+
+
+# --- Streams. ---
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_stream_gives_all_chunks(kind, count):
+    stream = Column.stream([COLUMNS[kind]() for _ in range(count)])
+    assert [values_of(chunk) for chunk in Column.chunks(stream)] == [VALUES[kind]] * count
+    assert values_of(stream) == VALUES[kind] * count
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+def test_stream_capsule_releases_arrays_that_nobody_took():
+    arrays = [memrt.array([1]), memrt.array([2])]
+    stream = Column.stream([Column(array) for array in arrays])
+    capsule = stream.__arrow_c_stream__()
+    assert [exports_of(memrt.meminfo(array), "arrow") for array in arrays] == [1, 1]
+    del capsule
+    assert [exports_of(memrt.meminfo(array), "arrow") for array in arrays] == [0, 0]
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+def test_stream_calls_go_on_after_the_end():
+    capsule = Column.stream([table(), table()]).__arrow_c_stream__()
+    stream = struct_of(capsule)
+    get = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    get_schema, get_next = get(stream.get_schema), get(stream.get_next)
+    for _ in range(2):
+        schema = Schema()
+        assert get_schema(ctypes.addressof(stream), ctypes.addressof(schema)) == 0
+        assert [child.name for child in structs_in(schema)] == [b"x", b"y", b"z"]
+        release(schema)
+    taken = [Array() for _ in range(4)]
+    for array in taken:
+        assert get_next(ctypes.addressof(stream), ctypes.addressof(array)) == 0
+    assert [bool(array.release) for array in taken] == [True, True, False, False]
+    del capsule, stream  # the arrays outlive the stream
+    for array in taken[:2]:
+        assert structs_in(array)[0].length == 2
+        release(array)
+
+
+@pytest.mark.parametrize("arguments", [(), (3,), ((3,),), (((3,),),), ([],), ((),)])
+def test_invalid_parts_are_refused(arguments):
+    for function in (_memrt.export_arrow_stream, _memrt.export_arrow_parts):
+        with pytest.raises(TypeError):
+            function(*arguments)
+
+
+def test_invalid_buffers_are_refused():
+    good = ("l", "", False, 0, 1, 0, 0, (None, None), (), None)
+    for buffers in ((3,), ((),), (("mi", 0),), ((memrt.alloc(8), "x"),)):
+        parts = (*good[:7], buffers, *good[8:])
+        with pytest.raises(TypeError):
+            _memrt.export_arrow_parts(parts, False)
+        with pytest.raises(TypeError):
+            _memrt.export_arrow_stream((good, parts))
+    nested = ("+s", "", False, 0, 1, 0, 0, (None,), (good, 3), None)
+    encoded = (*good[:9], nested)
+    for parts in (nested, encoded):
+        with pytest.raises(TypeError):
+            _memrt.export_arrow_parts(parts, True)
+
+
+def test_device_array_of_many_parts_is_on_the_cpu():
+    column = table()
+    _schema, array = column.__arrow_c_device_array__()
+    struct = struct_of(array)
+    assert (struct.device_type, struct.device_id, struct.sync_event) == (1, -1, None)
+    assert [child.length for child in structs_in(struct.array)] == [2, 2, 2]
+
+
+def test_schema_of_column_and_stream():
+    for exporter in (table(), Column.stream([table()])):
+        capsule = exporter.__arrow_c_schema__()
+        schema = struct_of(capsule)
+        assert (schema.format, [child.format for child in structs_in(schema)]) == (
+            b"+s",
+            [b"g", b"c", b"+w:2"],
+        )
+        [flags, _, _] = [child.flags for child in structs_in(schema)]
+        assert flags == 2
+
+
+HOLDERS = {
+    "column": lambda column: Column.chunks(column),
+    "array": lambda column: memrt.from_arrow(column),
+    "capsules": lambda column: column.__arrow_c_array__(),
+    "stream": lambda column: column.__arrow_c_stream__(),
+}
+
+
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
+def test_buffer_is_freed_with_last_holder():
+    for order in itertools.permutations(range(len(HOLDERS))):
+        column = rows()
+        holders = [[hold(column)] for hold in HOLDERS.values()]
+        del column
+        gc.collect()
+        before = memrt.stats()
+        for i in order[:-1]:
+            holders[i].clear()
+        assert memrt.stats().live == before.live
+        holders[order[-1]].clear()
+        assert before.live - memrt.stats().live == 32
