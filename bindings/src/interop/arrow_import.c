@@ -191,8 +191,14 @@ static void *raise_stream_error(struct ArrowArrayStream *stream, int error)
 static PyObject *read_schema(struct ArrowArrayStream *stream)
 {
     struct ArrowSchema *schema;
+    int error;
     PyObject *capsule = memrt__arrow_capsule_new_schema(&schema);
-    int error = capsule != NULL ? stream->get_schema(stream, schema) : 0;
+    if (capsule == NULL) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS; /* the producer may wait for a thread that needs the GIL */
+    error = stream->get_schema(stream, schema);
+    Py_END_ALLOW_THREADS;
     if (error != 0) {
         schema->release = NULL; /* a stream that fails gives nothing */
         raise_stream_error(stream, error);
@@ -206,11 +212,14 @@ static PyObject *read_schema(struct ArrowArrayStream *stream)
 static int append_next_array(struct ArrowArrayStream *stream, PyObject *arrays)
 {
     struct ArrowDeviceArray *array;
+    int error, result = -1;
     PyObject *capsule = memrt__arrow_capsule_new_array(MEMRT_ARROW_ARRAY, &array);
     if (capsule == NULL) {
         return -1;
     }
-    int error = stream->get_next(stream, &array->array), result = -1;
+    Py_BEGIN_ALLOW_THREADS; /* as in read_schema */
+    error = stream->get_next(stream, &array->array);
+    Py_END_ALLOW_THREADS;
     if (error != 0) {
         array->array.release = NULL; /* a stream that fails gives nothing */
         raise_stream_error(stream, error);

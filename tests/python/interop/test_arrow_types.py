@@ -9,13 +9,14 @@ import contextlib
 import ctypes
 import gc
 import itertools
+import signal
 import threading
 
 import hypothesis.strategies as st
 import memrt
 import numpy as np
 import pytest
-from arrowarray import Array, Schema, release, struct_of, structs_in
+from arrowarray import Array, Schema, StreamProducer, release, struct_of, structs_in
 from atonce import on_threads
 from exported import exports_of
 from hypothesis import given
@@ -450,6 +451,29 @@ def test_stream_calls_go_on_after_the_end():
     for array in taken[:2]:
         assert structs_in(array)[0].length == 2
         release(array)
+
+
+@pytest.mark.thread_unsafe(reason="handles a signal")
+def test_stream_may_wait_for_a_thread_that_needs_the_gil():
+    stream = StreamProducer()
+    stream.struct.get_next = ctypes.cast(ctypes.CDLL(None).pause, ctypes.c_void_p).value
+    waiting, over = threading.get_ident(), threading.Event()
+
+    def wake():
+        while not over.wait(0.01):
+            signal.pthread_kill(waiting, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: over.set())
+    thread = threading.Thread(target=wake)
+    thread.start()
+    try:
+        with pytest.raises(BufferError, match="error -1"):
+            Column.chunks(stream)
+    finally:
+        over.set()
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert stream.released == 1
 
 
 @pytest.mark.parametrize("arguments", [(), (3,), ((3,),), (((3,),),), ([],), ((),)])
