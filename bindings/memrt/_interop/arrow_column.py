@@ -15,11 +15,10 @@ from memrt._interop.arrow_encoding import (
     bitmap_of,
     encode,
     lists_of,
-    part_of,
     struct_of,
     with_dictionary,
 )
-from memrt._interop.arrow_formats import format_of, is_plain
+from memrt._interop.arrow_formats import plain_format
 from memrt._interop.arrow_parts import Node, Part, check_copy, parts_of, request, take_all
 from memrt._interop.arrow_values import join
 from memrt._policy.policy import Policy
@@ -99,10 +98,12 @@ class Column:
         self._node = self._view = None
         if isinstance(array, np.ndarray):
             self._array = array
-            if dictionary is None and offsets is None and copy is False and is_plain(array):
-                self._view = _view_of(array, self._name)
-                self._length = len(array)
-                return
+            if dictionary is None and offsets is None and copy is False:
+                format = plain_format(array)
+                if format is not None:
+                    self._view = _view_of(array, format, self._name)
+                    self._length = len(array)
+                    return
         check_copy(copy)
         node = _node_of(array, self._name, copy)
         if dictionary is not None:
@@ -375,12 +376,12 @@ class Column:
         return self._node
 
 
-def _view_of(array: np.ndarray, name: str) -> tuple[Any, ...]:
+def _view_of(array: np.ndarray, format: str, name: str) -> tuple[Any, ...]:
     """Return the argument of `_memrt.export_arrow` for an array without a copy."""
-    format = format_of(array.dtype)  # first: no MemInfo for memory that Arrow cannot describe
+    mi = _memrt.meminfo(array)
+    offset = _memrt.address(array) - mi.address if array.size else 0
     bitmap, nulls = bitmap_of(np.ma.getmask(array))
-    is_bool8 = array.dtype.kind == "b"
-    return (*part_of(array), format, len(array), is_bool8, name, bitmap, nulls)
+    return (mi, offset, format, len(array), array.dtype.kind == "b", name, bitmap, nulls)
 
 
 def _node_of(array: Any, name: str, copy: bool | None) -> Node:

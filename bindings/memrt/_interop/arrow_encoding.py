@@ -95,7 +95,7 @@ def _encode_fixed(array: np.ndarray, name: str, copy: bool | None) -> Node:
         data = copied(data, data.dtype.newbyteorder("="), "C")
     elif not array.flags.c_contiguous:
         raise BufferError("array must have contiguous elements for Arrow: pass copy=None to copy")
-    format = format_of(data.dtype)
+    format = format_of(data.dtype)  # first: no MemInfo for memory that Arrow cannot describe
     bitmap, nulls = bitmap_of(np.ma.getmask(array))
     validity = Part(bitmap, 0) if bitmap is not None else None
     buffers = (validity, part_of(data))

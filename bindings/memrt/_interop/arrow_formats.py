@@ -103,16 +103,15 @@ def format_of(dtype: np.dtype) -> str:
     return format
 
 
-def is_plain(array: np.ndarray) -> bool:
-    """Return True for an array that Arrow describes as one buffer, or refuses."""
+def plain_format(array: np.ndarray) -> str | None:
+    """Return the format of an array that Arrow describes as one buffer; None for other arrays."""
     dtype = array.dtype
-    return (
-        array.ndim == 1
-        and array.flags.c_contiguous
-        and dtype.kind not in "UTO"
-        and dtype.names is None
-        and dtype != DAYS
-    )
+    if array.ndim != 1 or not array.flags.c_contiguous or not dtype.isnative:
+        return None
+    format = _FORMATS.get(dtype.str[1:])
+    if format is None and dtype.kind in "SV" and dtype.names is None and dtype.itemsize > 0:
+        format = f"w:{dtype.itemsize}"
+    return format
 
 
 @lru_cache(maxsize=256)

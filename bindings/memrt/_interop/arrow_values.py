@@ -167,9 +167,7 @@ class _Values:
         decimals = decimal_type(node.format)
         if decimals is None:
             return stored
-        result = self.new(node.length, object)
-        result[...] = _decimals(_integers(stored).tolist(), decimals.scale)
-        return result
+        return self.fill(object, _decimals(_integers(stored).tolist(), decimals.scale))
 
     def read_bits(self, node: Node) -> np.ndarray:
         result = self.new(node.length, bool)
@@ -179,21 +177,27 @@ class _Values:
         return result
 
     def read_texts(self, node: Node, mask: Mask) -> np.ndarray:
-        texts = _texts_of_views(node, mask) if node.layout.kind == "views" else _texts(node)
         is_text = node.format in ("u", "U", "vu")
+        texts: list[Any]
+        if node.layout.kind == "views":
+            texts = _texts_of_views(node, mask)
+        else:
+            data, offsets = _text_data(node)
+            if is_text and data.isascii():  # twice as fast as to decode each text
+                return self.fill(_text_dtype(), _slices(data.decode("ascii"), offsets))
+            texts = _slices(data, offsets)
         if mask is not np.ma.nomask:
             texts = [b"" if null else text for text, null in zip(texts, mask, strict=True)]
-        if not is_text:
-            result = self.new(node.length, object)
-            result[:] = texts
-            return result
-        result = self.new(node.length, _text_dtype())
-        result[:] = _decoded(texts)
+        return self.fill(_text_dtype(), _decoded(texts)) if is_text else self.fill(object, texts)
+
+    def fill(self, dtype: Any, values: list[Any]) -> np.ndarray:
+        result = self.new(len(values), dtype)
+        result[:] = values
         return result
 
     def read_lists(self, node: Node, mask: Mask) -> np.ndarray:
         starts, ends = _list_bounds(node, mask)
-        first = int(starts.min(initial=0)) if len(starts) else 0
+        first = int(starts.min()) if len(starts) else 0
         last = int(ends.max(initial=0))
         values, mask = self.read(node.children[0].part(first, last - first))
         if mask is not np.ma.nomask:
@@ -255,7 +259,7 @@ class _Values:
                 f"{indices.min()} to {indices.max()}"
             )
         result = self.new((node.length, *values.shape[1:]), values.dtype)
-        result[...] = values[indices]
+        np.take(values, indices, axis=0, out=result, mode="clip")  # no buffer, unlike "raise"
         if inner is not np.ma.nomask:
             inner = inner[indices]
             mask = np.ma.mask_or(inner, mask) if mask is not np.ma.nomask else inner
@@ -287,13 +291,18 @@ def _integers(stored: np.ndarray) -> np.ndarray:
     return total
 
 
-def _texts(node: Node) -> list[bytes]:
+def _text_data(node: Node) -> tuple[bytes, list[int]]:
+    """Return the bytes of all texts, and the offsets of the texts in the bytes."""
     offsets = node.offsets()
-    if (offsets[0] < 0) or (np.diff(offsets) < 0).any():
+    if offsets[0] < 0 or (np.diff(offsets) < 0).any():
         raise BufferError("offsets of texts must ascend from 0")
     first, last = int(offsets[0]), int(offsets[-1])
     data = node.view(2, np.dtype(np.uint8), first, last - first).tobytes()
-    return [data[start:end] for start, end in pairwise((offsets - first).tolist())]
+    return data, (offsets - first).tolist()
+
+
+def _slices(data: Any, offsets: list[int]) -> list[Any]:
+    return [data[start:end] for start, end in pairwise(offsets)]
 
 
 def _texts_of_views(node: Node, mask: Mask) -> list[bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import decimal
 import gc
 import itertools
 import signal
@@ -365,7 +366,7 @@ def test_wrong_column_is_refused(make, error, match):
     np.zeros((0, 3)), np.zeros((3, 0)), np.array([], "U3"), np.array([], object),
     np.array([], "M8[D]"), np.zeros(0, [("a", "i4"), ("b", "U3")]), np.arange(10)[::3],
     np.arange(3, dtype=">i4"), np.ma.MaskedArray(np.arange(6).reshape(2, 3).T, 1),
-    np.array([["a", "bc"]]), np.array(["a", "b"])[::-1],
+    np.array([["a", "bc"]]), np.array(["a", "b"])[::-1], np.array([b"ab", b"c"]).view("V2"),
 ])  # fmt: skip
 def test_copied_array_survives_export_and_import(array):
     back = memrt.from_arrow(Column(array, copy=None), masked=True, copy=None)
@@ -539,3 +540,184 @@ def test_buffer_is_freed_with_last_holder():
         assert memrt.stats().live == before.live
         holders[order[-1]].clear()
         assert before.live - memrt.stats().live == 32
+
+
+# --- Arrays of types that memrt imports only. ---
+
+
+class Made:
+    """Export an array from its parts: each buffer is an array or None."""
+
+    def __init__(self, format, length, *buffers, children=(), nulls=0, offset=0, values=None):
+        held = tuple([None if each is None else (memrt.meminfo(memrt.array(each)), 0)
+                      for each in buffers])  # fmt: skip
+        self.parts = (
+            format, "x", False, 0, length, nulls, offset, held,
+            tuple([child.parts for child in children]), None if values is None else values.parts,
+        )  # fmt: skip
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return _memrt.export_arrow_parts(self.parts, False)
+
+
+def bits(*numbers: int) -> np.ndarray:
+    return np.packbits(np.array(numbers, bool), bitorder="little")
+
+
+LONG = b"a text of more than twelve bytes"
+VIEWS = np.array([(3, b"abc", 0, 0), (len(LONG), LONG[:4], 0, 2)],
+                 [("n", "i4"), ("start", "S4"), ("index", "i4"), ("offset", "i4")])  # fmt: skip
+
+
+def views(format="vu", change=None, data=b"--" + LONG, sizes=(34,), **options) -> Made:
+    table = VIEWS.copy()
+    for field, value in (change or {}).items():
+        table[field][1] = value
+    buffers = [np.frombuffer(table.tobytes(), "u1")] + ([np.frombuffer(data, "u1")] if data else [])
+    sizes = np.array(sizes, "i8") if sizes else None
+    return Made(format, 2, options.pop("validity", None), *buffers, sizes, **options)
+
+
+def numbers(*values: int, dtype="i4") -> Made:
+    return Made("i", len(values), None, np.array(values, dtype))
+
+
+def words_of(*texts: bytes) -> Made:
+    offsets = np.cumsum([0, *map(len, texts)]).astype("i4")
+    return Made("u", len(texts), None, offsets, np.frombuffer(b"".join(texts) or b"-", "u1"))
+
+
+D = decimal.Decimal
+
+
+def imported() -> dict[str, tuple[Made, list]]:
+    """Return arrays with their values. A test makes the arrays, so that no block outlives it."""
+    return {
+        "bits": (Made("b", 5, None, bits(1, 1, 0, 0, 1, 1, 0), offset=2),
+                 [False, False, True, True, False]),
+        "bits with nulls": (Made("b", 2, bits(1, 1, 0), bits(0, 1, 1), offset=1, nulls=-1),
+                            [True, None]),
+        "times": (Made("tts", 2, None, np.array([5, -1], "i4")), [5, -1]),
+        "months": (Made("tiM", 1, None, np.array([7], "i4")), [7]),
+        "decimal32": (Made("d:5,2,32", 1, None, np.array([-150], "i4")), [D("-1.50")]),
+        "decimal64": (Made("d:5,0,64", 1, None, np.array([7], "i8")), [D(7)]),
+        "decimal128": (Made("d:5,-2", 1, None, np.array([-1, -1], "i8")), [D("-1E+2")]),
+        "decimal256": (Made("d:76,1,256", 1, None, np.array([1, 0, 1, 0])),
+                       [D("34028236692093846346337460743176821145.7")]),
+        "binary": (Made("z", 2, None, np.array([0, 1, 3], "i4"), np.array([1, 2, 3], "u1")),
+                   [b"\1", b"\2\3"]),
+        "binary with nulls": (Made("Z", 2, bits(0, 1), np.array([0, 1, 2]), np.array([1, 2], "u1"),
+                                   nulls=1), [None, b"\2"]),
+        "views": (views(), ["abc", LONG.decode()]),
+        "views of bytes": (views("vz"), [b"abc", LONG]),
+        "views with a null outside": (views(change={"index": 9}, validity=bits(1, 0), nulls=1),
+                                      ["abc", None]),
+        "views of inline texts": (views(change={"n": 1, "start": b"x"}, data=None, sizes=None),
+                                  ["abc", "x"]),
+        "views of an empty buffer": (views(change={"n": 0}, sizes=(0,)), ["abc", ""]),
+        "list views": (Made("+vl", 3, bits(1, 0, 1), np.array([1, 99, 0], "i4"),
+                            np.array([2, 99, 1], "i4"), children=[numbers(1, 2, 3)], nulls=1),
+                       [[2, 3], None, [1]]),
+        "large lists": (Made("+L", 1, None, np.array([1, 3]), children=[numbers(1, 2, 3)]),
+                        [[2, 3]]),
+        "lists of nulls": (Made("+l", 1, None, np.array([0, 2], "i4"), children=[
+            Made("i", 2, bits(0, 1), np.array([1, 2], "i4"), nulls=1)]), [[None, 2]]),
+        "times without a bitmap": (Made("tts", 1, None, np.array([5], "i4"), nulls=-1), [5]),
+        "rows with nulls": (Made("+w:2", 2, bits(1, 0), children=[numbers(1, 2, 3, 4)], nulls=1),
+                            [[1, 2], [None, None]]),
+        "rows and items with nulls": (
+            Made("+w:2", 2, bits(1, 0), nulls=1, children=[
+                Made("i", 4, bits(0, 1, 1, 1), np.array([1, 2, 3, 4], "i4"), nulls=1)]),
+            [[None, 2], [None, None]]),
+        "rows without items": (Made("+w:0", 2, None, children=[numbers()]), [[], []]),
+        "intervals": (Made("tiD", 2, bits(0, 1), np.array([1, 2, 3, 4], "i4"), nulls=1),
+                      [(None, None), (3, 4)]),
+        "structs with nulls": (Made("+s", 2, bits(1, 0), nulls=1, children=[numbers(5, 6)]),
+                               [(5,), (None,)]),
+        "a slice of structs": (Made("+s", 1, None, offset=1, children=[numbers(5, 6)]), [(6,)]),
+        "structs of texts": (Made("+s", 1, None, children=[words_of(b"a")]), [("a",)]),
+        "a dictionary with nulls": (
+            Made("c", 3, bits(1, 0, 1), np.array([1, 77, 0], "i1"), nulls=1,
+                 values=Made("i", 2, bits(1, 0), np.array([4, 5], "i4"), nulls=1)),
+            [None, None, 4]),
+        "a dictionary with a null value": (
+            Made("c", 2, None, np.array([1, 0], "i1"),
+                 values=Made("i", 2, bits(1, 0), np.array([4, 5], "i4"), nulls=1)),
+            [None, 4]),
+        "an empty dictionary": (
+            Made("c", 1, bits(0), np.array([7], "i1"), nulls=1, values=numbers()), [None]),
+        "no elements": (Made("+l", 0, None, None, children=[numbers()]), []),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(imported()))
+def test_type_is_imported_with_a_copy(name):
+    made, expected = imported()[name]
+    array = memrt.from_arrow(made, masked=True, copy=None)
+    if array.dtype.kind == "m":
+        array = array.view("i8")
+    values = [item.tolist() if isinstance(item, np.ndarray) else item for item in array.tolist()]
+    assert values == expected
+    [column] = Column.chunks(made)
+    assert {"validity", "first_bit"} <= set(column.parts)
+    [again] = Column.chunks(column)
+    assert again.format == made.parts[0]
+
+
+def test_nulls_of_chunks_are_joined():
+    class Chunks:
+        def __init__(self, *made):
+            self.parts = tuple([each.parts for each in made])
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return _memrt.export_arrow_stream(self.parts)
+
+    plain, nulls = numbers(1, 2), Made("i", 1, bits(0), np.array([3], "i4"), nulls=1)
+    array = memrt.from_arrow(Chunks(plain, nulls), masked=True, copy=None)
+    assert array.tolist() == [1, 2, None]
+    structs = Chunks(*[Made("+s", each.parts[4], None, children=[each]) for each in (plain, nulls)])
+    array = memrt.from_arrow(structs, masked=True, copy=None)
+    assert array.mask.tolist() == [(False,), (False,), (True,)]
+    with pytest.raises(BufferError, match="1 of 3 elements are null"):
+        memrt.from_arrow(structs, copy=None)
+    intervals = [Made("tiD", 1, bits(valid), np.array([1, 2], "i4"), nulls=-1) for valid in (0, 1)]
+    array = memrt.from_arrow(Chunks(*intervals), masked=True, copy=None)
+    assert array.tolist() == [(None, None), (1, 2)]
+
+
+def refused() -> dict[str, tuple[Made, str]]:
+    """Return arrays with the messages of their refusal."""
+    return {
+        "unions": (Made("+ud:0", 0), "unions"),
+        "decimals of 16 bits": (Made("d:5,2,16", 1, None, np.array([1], "i2")), "known format"),
+        "decimals without digits": (Made("d:0,2", 1, None, np.array([1, 1])), "known format"),
+        "nulls without a type": (Made("n", 1), "NumPy has no dtype"),
+        "lists of nulls": (Made("+l", 1, None, np.array([0, 1], "i4"), children=[Made("n", 1)]),
+                           "NumPy has no dtype"),
+        "views with a negative length": (views(change={"n": -1}), "element 1 outside"),
+        "views without their buffer": (views(change={"index": 1}), "element 1 outside"),
+        "views beyond their buffer": (views(change={"offset": 3}), "element 1 outside"),
+        "views before their buffer": (views(change={"offset": -1}), "element 1 outside"),
+        "views with negative sizes": (views(sizes=(-1,)), "must not be negative"),
+        "list views beyond their items": (
+            Made("+vl", 1, None, np.array([1], "i4"), np.array([1], "i4"), children=[numbers(1)]),
+            "at most 1 items"),
+        "two fields of one name": (Made("+s", 1, None, children=[numbers(1), numbers(2)]),
+                                   "distinct names"),
+        "no fields": (Made("+s", 1, None), "distinct names"),
+        "an index beyond the dictionary": (
+            Made("c", 1, None, np.array([2], "i1"), values=numbers(1)), "got 2 to 2"),
+        "a negative index": (Made("c", 1, None, np.array([-1], "i1"), values=numbers(1)), "got -1"),
+        "an index into nothing": (Made("c", 1, None, np.array([0], "i1"), values=numbers()),
+                                  "length of the dictionary, 0"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(refused()))
+def test_type_or_value_without_numpy_meaning_is_refused(name):
+    made, message = refused()[name]
+    with pytest.raises(BufferError, match=message):
+        memrt.from_arrow(made, masked=True, copy=None)
+    if name == "nulls without a type":
+        with pytest.raises(BufferError, match=message):
+            _ = Column.chunks(made)[0].array
