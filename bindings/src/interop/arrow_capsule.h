@@ -32,7 +32,7 @@ PyObject *memrt__arrow_capsule_new_stream(struct ArrowArrayStream **out);
 /// TypeError for an object that is not a capsule.
 void *memrt__arrow_capsule_open(PyObject *capsule, const char *name);
 
-/// Held while a struct of a capsule moves, so that one of several threads gets the struct.
+/// Held while a struct of a capsule moves: only one thread gets the struct.
 extern MEMRT_HIDDEN memrt_mutex_t memrt__arrow_mutex;
 
 #endif
