@@ -45,8 +45,8 @@ void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align);
 MEMRT__COLD void memrt__block_memory_mark_header(const memrt_meminfo_t *mi, bool forbid);
 
 /// Under MEMRT_TOOLS, have AddressSanitizer report accesses just before the data of a block: to the
-/// last 8 bytes of the header, which compiled code does not read. No effect for memory that does not
-/// come from malloc.
+/// last 8 bytes of the header, which compiled code does not read. No effect for memory that does
+/// not come from malloc.
 static inline void memrt__block_memory_forbid_header(const memrt_meminfo_t *mi)
 {
     if (MEMRT__UNLIKELY(memrt__options.tools)) {

@@ -135,7 +135,9 @@ PYTHON_PLANTS = (
         ARRAY_PY + "np.lib.stride_tricks.as_strided(array, [105])[104] = 1\ndel array",
     ),
     Plant(
-        "underrun", "underrun of an array", (f"MemInfo {ADDRESS}: the header was overwritten", PYTHON_LINE),
+        "underrun",
+        "underrun of an array",
+        (f"MemInfo {ADDRESS}: the header was overwritten", PYTHON_LINE),
         ARRAY_PY + "ctypes.memset(address - 8, 0, 8)\ndel array",
     ),
     Plant(
