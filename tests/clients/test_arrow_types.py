@@ -1,6 +1,6 @@
-"""Arrow types beyond plain numbers, exchanged with pyarrow, nanoarrow and Polars.
+"""Arrow types beyond plain numbers, exchanged with pyarrow, nanoarrow, Polars and DuckDB.
 
-The producers are Arrow's implementations in C++, C and Rust.
+The producers are implementations of Arrow in C++, C and Rust.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import memrt
 import nanoarrow
 import numpy as np
@@ -391,6 +392,25 @@ def test_failing_reader_gives_all_chunks_back():
         Column.chunks(pyarrow.RecordBatchReader.from_batches(schema, batches()))
     gc.collect()
     assert (memrt.stats().adopted, pyarrow.total_allocated_bytes()) == (before, pool)
+
+
+def test_duckdb_queries_streams_and_gives_tables():
+    table = Column({"x": memrt.array([1, 2, 3]), "w": Column(np.array(["a", "b", "c"]), copy=None)})
+    stream = Column.stream([table, table])
+    connection = duckdb.connect()
+    connection.register("stream", stream)
+    assert connection.sql("SELECT sum(x), max(w), count(*) FROM stream").fetchall() == [
+        (12, "c", 6)
+    ]
+    theirs = connection.sql(
+        "SELECT range AS n, 'text ' || range AS t, range % 2 = 0 AS b, [range] AS l "
+        "FROM range(5000)"
+    )
+    array = memrt.from_arrow(theirs, copy=None)
+    assert [value if i < 3 else value.tolist() for i, value in enumerate(array[4999])] == [
+        4999, "text 4999", False, [4999],
+    ]  # fmt: skip
+    connection.close()
 
 
 def test_decimals_are_exact():
