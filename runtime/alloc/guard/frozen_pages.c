@@ -75,17 +75,29 @@ static void *get_pages(const memrt__frozen_record_t *record)
     return (void *)memrt__load_relaxed(&record->pages);
 }
 
-/// Protect the pages of a new record. A refusal may leave a part of the pages protected.
-static memrt_status_t protect_pages(memrt__frozen_record_t *record, size_t bytes)
+/// Make the pages of a record writable, and give up the record. False: refused, nothing changed.
+static bool end_record(memrt__frozen_record_t *record)
 {
+    if (memrt__os_allow_writes(get_pages(record), memrt__load_relaxed(&record->page_bytes)) != 0) {
+        return false;
+    }
+    memrt__store_release(&record->page_bytes, 0);
+    return true;
+}
+
+/// Protect the pages of a record without a freeze. A refusal may leave a part of the pages
+/// protected. The record then stays if the system also refuses to make the pages writable.
+static memrt_status_t protect_pages(memrt__frozen_record_t *record)
+{
+    size_t bytes = memrt__load_relaxed(&record->page_bytes);
     int error = memrt__os_forbid_writes(get_pages(record), bytes);
     if (error == 0) {
+        record->freezes = 1;
         return MEMRT_OK;
     }
     /* Writable pages need no further split of a mapping, so this call has the memory that it needs.
      */
-    (void)memrt__os_allow_writes(get_pages(record), bytes);
-    memrt__store_release(&record->page_bytes, 0);
+    (void)end_record(record);
     return error == ENOMEM ? MEMRT_ENOMEM : MEMRT_ENOTSUP;
 }
 
@@ -103,12 +115,22 @@ static memrt_status_t add_record(const memrt__frozen_range_t *range, uint32_t si
     memrt__store_relaxed(&record->pages, range->pages);
     memrt__store_relaxed(&record->data, range->data);
     record->bytes = range->bytes;
-    record->freezes = 1;
+    record->freezes = 0;
     record->frozen_by = memrt__os_thread_id();
     record->site = site;
     record->stack = *stack;
     memrt__store_release(&record->page_bytes, range->page_bytes);
-    return protect_pages(record, range->page_bytes);
+    return protect_pages(record);
+}
+
+/// Count a further freeze of a buffer, under the lock.
+static memrt_status_t count_freeze(memrt__frozen_record_t *record)
+{
+    if (record->freezes == 0) { /* left by a refused freeze */
+        return protect_pages(record);
+    }
+    record->freezes++;
+    return MEMRT_OK;
 }
 
 memrt_status_t memrt__frozen_pages_add(const memrt__frozen_range_t *range)
@@ -121,23 +143,10 @@ memrt_status_t memrt__frozen_pages_add(const memrt__frozen_range_t *range)
     memrt__lock(MEMRT__RANK_QUARANTINE);
     if (start_table()) {
         memrt__frozen_record_t *record = find_record(range->data);
-        status = record == NULL ? add_record(range, site, &stack) : MEMRT_OK;
-        if (record != NULL) {
-            record->freezes++;
-        }
+        status = record == NULL ? add_record(range, site, &stack) : count_freeze(record);
     }
     memrt__unlock(MEMRT__RANK_QUARANTINE);
     return status;
-}
-
-/// Make the pages of a record writable, and give up the record. False: refused, nothing changed.
-static bool end_record(memrt__frozen_record_t *record)
-{
-    if (memrt__os_allow_writes(get_pages(record), memrt__load_relaxed(&record->page_bytes)) != 0) {
-        return false;
-    }
-    memrt__store_release(&record->page_bytes, 0);
-    return true;
 }
 
 memrt_status_t memrt__frozen_pages_drop(uintptr_t data)
@@ -145,7 +154,7 @@ memrt_status_t memrt__frozen_pages_drop(uintptr_t data)
     memrt_status_t status = MEMRT_OK;
     memrt__lock(MEMRT__RANK_QUARANTINE);
     memrt__frozen_record_t *record = find_record(data);
-    if (record == NULL) {
+    if (record == NULL || record->freezes == 0) {
         status = MEMRT_ENOENT;
     } else if (record->freezes > 1) {
         record->freezes--;

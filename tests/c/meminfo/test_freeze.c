@@ -342,18 +342,22 @@ TEST(copy_of_shared_frozen_block_is_writable)
     api->release(mi);
 }
 
-TEST(refused_protection_leaves_buffer_writable)
+/// Refuse a freeze, and in the second round also the change back.
+TEST_EACH(refused_protection_leaves_buffer_writable, 2)
 {
     memrt_meminfo_t *mi = allocate(LARGE, 0);
     size_t bytes = 5;
     freeze(mi);
     ck_assert_int_eq(api->thaw(mi), MEMRT_OK);
-    kernel_refuse(KERNEL_PROTECT, 0, 1);
+    kernel_refuse(KERNEL_PROTECT, 0, 1 + (size_t)index);
     ck_assert_int_eq(api->freeze(mi, &bytes), MEMRT_ENOMEM);
     ck_assert_uint_eq(bytes, 5);
     kernel_obey();
     fill(mi);
     ck_assert_int_eq(api->thaw(mi), MEMRT_ENOENT);
+    freeze(mi);
+    ck_assert_int_eq(api->thaw(mi), MEMRT_OK);
+    fill(mi);
     api->release(mi);
 }
 
