@@ -160,7 +160,8 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_DUMP_ON_OOM", reads_file, false, ""},
                                      {"MEMRT_ALLOCATOR", reads_file, false, ""},
                                      {"MEMRT_LIMIT", reads_limit, true, "none"},
-                                     {"MEMRT_SOFT_LIMIT", reads_limit, true, "none"}};
+                                     {"MEMRT_SOFT_LIMIT", reads_limit, true, "none"},
+                                     {"MEMRT_TOOLS", reads_flag, false, ""}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
 /// Return the meaning of an option name, or NULL. With `short_too`, the prefix MEMRT_ may be
@@ -325,13 +326,19 @@ static size_t expected_warnings(char **lines, size_t count)
     return warnings < 16 ? warnings : 16;
 }
 
+/// Return whether the value in force also depends on other options, or on a tool in the process.
+static bool has_other_causes(const char *name)
+{
+    return strcmp(name, "MEMRT_CACHE") == 0 || strcmp(name, "MEMRT_TOOLS") == 0;
+}
+
 static void expect_rows_from_environment(void)
 {
     for (size_t i = 0; i < MEANINGS; i++) {
         const char *text = getenv(meanings[i].name);
         size_t value;
         bool given = text != NULL && meanings[i].reads(text, &value);
-        if (given && strcmp(meanings[i].name, "MEMRT_CACHE") != 0) { /* MEMRT_CHECK disables it */
+        if (given && !has_other_causes(meanings[i].name)) {
             expect_in_force(&meanings[i], value, text);
         }
     }
