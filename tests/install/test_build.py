@@ -60,6 +60,12 @@ def test_option_for_atomics_is_obeyed_without_libatomic_ops(tmp_path, option, re
     assert ("install libatomic_ops" in " ".join(result.stderr.split())) == refused
 
 
+@pytest.mark.parametrize(("options", "value"), [([], "1"), (["-DMEMRT_VALGRIND=OFF"], "0")])
+def test_memcheck_is_recognized_unless_an_option_is_off(tmp_path, options, value):
+    assert configure(tmp_path, *options).returncode == 0
+    assert f"-DMEMRT_VALGRIND={value}" in (tmp_path / "compile_commands.json").read_text()
+
+
 def test_wheel_lists_third_party_code_with_licences():
     files = importlib.metadata.files("memrt")
     found = {str(path).partition(".dist-info/")[2]: path for path in files}
@@ -69,6 +75,7 @@ def test_wheel_lists_third_party_code_with_licences():
     assert versions["dlpack"].startswith("1.")
     assert versions["libatomic_ops"].startswith("7.")
     assert versions["uPlot"].startswith("1.6.")
+    assert "memcheck.h" in versions
     vendored = "bindings/memrt/_profile/vendor/LICENSE"
     for name in (
         "LICENSE",
