@@ -67,7 +67,7 @@ NEW_CAPSULE.restype = ctypes.py_object
 NEW_CAPSULE.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 CAPSULE_NAME = b"memrt.allocator"  # a capsule keeps the address of its name
 CAPSULE = NEW_CAPSULE(ctypes.addressof(TABLE), CAPSULE_NAME, None)
-PLACED_POLICY = memrt.Policy(node=0, name="placed")
+PLACED_POLICY = memrt.Policy(pages="4K", name="placed")
 with PLACED_POLICY:
     PLACED = np.ones(10_000)
 
@@ -936,7 +936,7 @@ CASES: dict[str, Case] = {
     "_memrt.allocator_adaptor": Case(
         lambda g: _memrt.allocator_adaptor(None, 2, 100, None, None, -1)
     ),
-    "_memrt.allocator_placed": Case(lambda g: _memrt.allocator_placed("4K", "0", 1, True)),
+    "_memrt.allocator_placed": Case(lambda g: _memrt.allocator_placed("4K", None, 1, True)),
     "_memrt.placement_read": Case(lambda g: _memrt.placement_read(PLACED)),
     "_memrt.default_allocator_set": Case(
         lambda g: replace_default(
@@ -956,7 +956,7 @@ CASES: dict[str, Case] = {
     "memrt.empty, of thread-safe over prefetching": with_allocator(
         lambda: adaptors.thread_safe(adaptors.prefetching(threshold=0))
     ),
-    "memrt.adaptors.placed": Case(lambda g: adaptors.placed(node=0, lock="try")),
+    "memrt.adaptors.placed": Case(lambda g: adaptors.placed(lock="try")),
     "memrt.empty, of a placed allocator": with_allocator(lambda: adaptors.placed(pages="4K")),
     "memrt.debug.placement": Case(lambda g: memrt.debug.placement(PLACED)),
     "memrt.empty, of an arena": with_allocator(lambda: adaptors.arena(chunk=2**16)),

@@ -38,12 +38,17 @@ static bool note(size_t *refused, int error)
     return error == 0;
 }
 
+static uint64_t get_nodes(const memrt__nodes_t *nodes)
+{
+    return nodes->local ? (uint64_t)1 << memrt__os_node() : nodes->set;
+}
+
 static bool place_on_nodes(placed_t *placed, void *mapping, size_t bytes)
 {
     if (placed->nodes.mode == MEMRT__NODE_ANY) {
         return true;
     }
-    uint64_t set = placed->nodes.local ? (uint64_t)1 << memrt__os_node() : placed->nodes.set;
+    uint64_t set = get_nodes(&placed->nodes);
     return note(&placed->node_refused, memrt__os_place(mapping, bytes, placed->nodes.mode, set));
 }
 
@@ -175,21 +180,31 @@ static bool read_pages(const char *text, placed_t *placed, memrt__limits_t *limi
     return placed->huge_only || strcmp(text, "4K") == 0 || strcmp(text, "thp") == 0;
 }
 
-/// Return whether the system has all nodes of a set. The kernel ignores missing nodes beside
-/// others, so that each node is tried alone, with a mapping of one page. Without memory for the
-/// page, requests for blocks will fail.
-static bool has_nodes(uint64_t set)
+/// Return the error of the system for the first refused node. The kernel ignores missing nodes
+/// beside others, so that each node is tried alone, with a mapping of one page. Without memory for
+/// the page, requests for blocks will fail.
+static int try_nodes(const memrt__nodes_t *nodes)
 {
     size_t page = memrt__os_page_size();
-    void *mapping = set == 0 ? NULL : memrt__os_map(page, 0, page);
-    bool has = true;
-    for (uint64_t rest = set; mapping != NULL && has && rest != 0; rest &= rest - 1) {
-        has = memrt__os_place(mapping, page, MEMRT__NODE_BIND, rest & (0 - rest)) == 0;
+    uint64_t rest = get_nodes(nodes);
+    void *mapping = rest == 0 ? NULL : memrt__os_map(page, 0, page);
+    int error = 0;
+    for (; mapping != NULL && error == 0 && rest != 0; rest &= rest - 1) {
+        error = memrt__os_place(mapping, page, MEMRT__NODE_BIND, rest & (0 - rest));
     }
     if (mapping != NULL) {
         (void)memrt__os_unmap(mapping, page);
     }
-    return has;
+    return error;
+}
+
+static bool has_nodes(const memrt__nodes_t *nodes, const char *text, char *why, size_t length)
+{
+    int error = try_nodes(nodes);
+    const char *rule =
+        error == EINVAL ? "node must exist, see /sys/devices/system/node/online"
+                        : "node must be unset where the system refuses mbind(), as containers do";
+    return error == 0 || refuse(why, length, rule, text);
 }
 
 static bool read_options(const memrt_placement_options_t *options, placed_t *placed,
@@ -204,9 +219,8 @@ static bool read_options(const memrt_placement_options_t *options, placed_t *pla
                       "'interleave:' and numbers",
                       options->node);
     }
-    if (!has_nodes(placed->nodes.set)) {
-        return refuse(why, length, "node must exist, see /sys/devices/system/node/online",
-                      options->node);
+    if (!has_nodes(&placed->nodes, options->node, why, length)) {
+        return false;
     }
     char number[16];
     snprintf(number, sizeof(number), "%u", options->lock);

@@ -43,7 +43,7 @@ __attribute__((constructor)) static void make_all_limited(void)
     reserved = memrt__reserved_allocator((size_t)1 << 30);
     reserved_little = memrt__reserved_allocator(0);
     memrt_placement_options_t placement = {
-        .struct_size = sizeof(placement), .node = "0", .lock = MEMRT_LOCK_TRY, .prefault = 1};
+        .struct_size = sizeof(placement), .lock = MEMRT_LOCK_TRY, .prefault = 1};
     REQUIRE(memrt__placed_new(&placement, &placed, NULL, 0) == MEMRT_OK);
     placed.destroy = NULL;
 }

@@ -30,6 +30,16 @@ static void end(void)
     placed.destroy(placed.ctx);
 }
 
+/// Return false in containers whose filter refuses mbind().
+static bool has_nodes(void)
+{
+    bool has = create((memrt_placement_options_t){.node = "0"}) == MEMRT_OK;
+    if (has) {
+        end();
+    }
+    return has;
+}
+
 static char *allocate(size_t size)
 {
     return placed.alloc(placed.ctx, size, 64);
@@ -49,6 +59,9 @@ static memrt_placement_t read_placement(const void *address, size_t size)
 
 TEST(bad_options_are_refused_with_a_reason)
 {
+    if (!has_nodes()) {
+        return;
+    }
     static const struct {
         memrt_placement_options_t options;
         const char *reason;
@@ -80,6 +93,16 @@ TEST(bad_options_are_refused_with_a_reason)
     ck_assert_int_eq(api->allocator_placed(&small, &placed, NULL, 0), MEMRT_EINVAL);
 }
 
+TEST(refused_node_names_containers)
+{
+    memrt_placement_options_t options = {.struct_size = sizeof(options), .node = "local"};
+    char why[160] = "";
+    kernel_refuse(KERNEL_PLACE, 0, 1);
+    ck_assert_int_eq(api->allocator_placed(&options, &placed, why, sizeof(why)), MEMRT_EINVAL);
+    ck_assert_str_eq(why, "node must be unset where the system refuses mbind(), as containers do, "
+                          "got 'local'");
+}
+
 TEST(node_texts_give_modes_and_sets)
 {
     static const struct {
@@ -104,6 +127,9 @@ TEST(node_texts_give_modes_and_sets)
 
 TEST(blocks_lie_on_the_node_of_their_policy)
 {
+    if (!has_nodes()) {
+        return;
+    }
     static const char *const nodes[] = {"local", "0", "0!", "interleave:0"};
     for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         size_t before = kernel_calls(KERNEL_PLACE);
@@ -114,8 +140,7 @@ TEST(blocks_lie_on_the_node_of_their_policy)
         ck_assert_uint_eq(found.bytes, 3 * MIB);
         ck_assert_uint_eq(found.resident, 3 * MIB);
         ck_assert_uint_eq(found.by_node[0], 3 * MIB);
-        size_t tests = nodes[i][0] == 'l' ? 0 : 1; /* of the node, at the creation */
-        ck_assert_uint_eq(kernel_calls(KERNEL_PLACE) - before, tests + 1);
+        ck_assert_uint_eq(kernel_calls(KERNEL_PLACE) - before, 2); /* the first tries the node */
         release(block, 3 * MIB);
         end();
     }
@@ -123,6 +148,9 @@ TEST(blocks_lie_on_the_node_of_their_policy)
 
 TEST(refused_node_refuses_the_block)
 {
+    if (!has_nodes()) {
+        return;
+    }
     require((memrt_placement_options_t){.node = "0"});
     kernel_refuse(KERNEL_PLACE, 0, SIZE_MAX);
     ck_assert_ptr_null(allocate(MIB));
@@ -229,7 +257,7 @@ static size_t read_cached(void)
 
 TEST(mappings_are_reused_and_zeroed)
 {
-    if (!memrt__options.cache) {
+    if (!memrt__options.cache || !has_nodes()) {
         return;
     }
     size_t size = 40 * MIB;
@@ -275,6 +303,9 @@ TEST(forked_child_locks_a_reused_mapping_again)
 
 TEST(policy_with_placement_serves_blocks)
 {
+    if (!has_nodes()) {
+        return;
+    }
     require((memrt_placement_options_t){.node = "0"});
     memrt_policy_options_t options = {.struct_size = sizeof(options), .allocator = &placed};
     memrt_policy_t *policy;
@@ -326,6 +357,9 @@ TEST(placement_needs_proc_but_no_new_kernel)
 
 TEST(policy_tells_what_was_asked_and_refused)
 {
+    if (!has_nodes()) {
+        return;
+    }
     require((memrt_placement_options_t){
         .node = "0", .pages = "4K", .lock = MEMRT_LOCK_TRY, .prefault = 1});
     memrt_policy_options_t options = {.struct_size = sizeof(options), .allocator = &placed};

@@ -16,6 +16,17 @@ import pytest
 MIB = 2**20
 
 
+def has_nodes() -> bool:
+    try:
+        memrt.adaptors.placed(node=0)
+    except ValueError:
+        return False
+    return True
+
+
+needs_nodes = pytest.mark.skipif(not has_nodes(), reason="the container refuses mbind()")
+
+
 def run_in_child(function: Callable[..., None], *args: object) -> None:
     child = os.fork()
     if child == 0:
@@ -34,6 +45,7 @@ def filled(nbytes: int) -> np.ndarray:
     return np.ones(nbytes, "u1")
 
 
+@needs_nodes
 @pytest.mark.parametrize("node", [0, "0", "0!", "local", "interleave:0"])
 def test_arrays_lie_on_the_node(node):
     with memrt.Policy(node=node, pages="4K"):
@@ -46,6 +58,7 @@ def test_arrays_lie_on_the_node(node):
         assert set(found.nodes) == {0}
 
 
+@needs_nodes
 def test_small_and_resized_arrays_are_placed():
     with memrt.Policy(node=0, prefault=True):
         small = np.arange(10)
@@ -111,6 +124,7 @@ def test_huge_pages_or_memory_error():
     assert policy.stats().live == array.nbytes + tiny.nbytes
 
 
+@needs_nodes
 def test_bad_settings_are_refused():
     for setting, error, message in [
         ({"pages": "8K"}, ValueError, "pages must be 'thp', 'thp!' or '4K', got '8K'"),
@@ -156,6 +170,7 @@ def test_unreadable_page_map_is_an_error():
     run_in_child(read_without_right)
 
 
+@needs_nodes
 def test_threads_share_a_placed_policy():
     policy = memrt.Policy(node="local", prefault=True)
 
@@ -180,6 +195,7 @@ def write_inherited(array: np.ndarray, policy: memrt.Policy) -> None:
     assert array.sum() == 2 * fresh.sum()
 
 
+@needs_nodes
 def test_forked_child_uses_inherited_arrays():
     with memrt.Policy(node=0, lock="try", prefault=True) as policy:
         array = np.ones(10**5)
