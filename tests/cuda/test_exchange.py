@@ -509,6 +509,9 @@ READERS = {
     "as_array": memrt.as_array,
     "bytes": bytes,
     "__arrow_c_array__": lambda mi: mi.__arrow_c_array__(),
+    "parts of an Arrow array": lambda mi: _memrt.export_arrow_parts(
+        ("C", "", False, 0, mi.nbytes, 0, 0, (None, (mi, 0)), (), None), False
+    ),
     "from_arrow": memrt.from_arrow,
 }
 

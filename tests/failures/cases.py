@@ -117,7 +117,9 @@ class Ground:
         self.column = memrt.types.Column(self.array)
         self.nullable = memrt.types.Column(np.ma.MaskedArray(self.array, [1, 0] * 50, copy=False))
         self.words = memrt.types.Column(np.array(["a", "bé"], object), "words", copy=None)
-        self.table = memrt.types.Column({"x": self.nullable, "y": self.array})
+        self.table = memrt.types.Column(
+            {"x": self.nullable, "y": self.array, "z": memrt.zeros(100, bool)}
+        )
         self.foreign = np.arange(100.0)
         self.policy = memrt.Policy(128, "ground")
         with self.policy:
@@ -557,6 +559,11 @@ def take_capsules(ground: Ground) -> tuple:
     return _memrt.take_arrow(schema, array, ground.policy)
 
 
+def take_nullable(ground: Ground) -> tuple | None:
+    schema, array = ground.nullable.__arrow_c_array__()
+    return _memrt.take_arrow(schema, array, ground.policy)
+
+
 def take_part_capsules(ground: Ground) -> tuple:
     schema, array = ground.table.__arrow_c_array__()
     return _memrt.take_arrow_parts(schema, array, ground.policy)
@@ -825,7 +832,11 @@ CASES: dict[str, Case] = {
         lambda g: _memrt.export_arrow((g.mi, 0, "g", 100, False, "x", g.mi, 3), True)
     ),
     "_memrt.take_arrow": Case(take_capsules),
+    "_memrt.take_arrow, with nulls": Case(take_nullable),
     "_memrt.arrays_of_stream": Case(read_stream, faults=NOT_PYTHONS),
+    "_memrt.arrays_of_stream, of a table": Case(
+        lambda g: _memrt.arrays_of_stream(g.table.__arrow_c_stream__())
+    ),
     "_memrt.take_arrow_parts": Case(take_part_capsules),
     "_memrt.export_arrow_parts": Case(
         lambda g: _memrt.export_arrow_parts(g.table._tree().exported(), True)

@@ -37,7 +37,7 @@ static int is_valid_schema(const struct ArrowSchema *schema)
 
 static int is_valid_array(const struct ArrowSchema *schema, const struct ArrowArray *array)
 {
-    if (array == NULL || array->release == NULL) {
+    if (array->release == NULL) {
         refuse("the array was released");
         return 0;
     }

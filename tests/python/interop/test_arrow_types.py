@@ -240,7 +240,14 @@ def offsets_of(*numbers, index=1):
     return change
 
 
+def without_first(pointers: int) -> None:
+    ctypes.c_void_p.from_address(pointers).value = None
+
+
 kept: list = []
+BOOL8 = ctypes.create_string_buffer(
+    b"\x01\0\0\0\x14\0\0\0ARROW:extension:name\x0b\0\0\0arrow.bool8"
+)
 
 MALFORMED = {
     "a negative length": ("words", setting(length=-1)),
@@ -263,6 +270,13 @@ MALFORMED = {
     "falling offsets of lists": ("lists", offsets_of(0, 3, 2)),
     "no children": ("table", setting(n_children=0)),
     "a negative number of children": ("table", setting(n_children=-1, schema_n_children=-1)),
+    "a wild number of children": ("table", setting(n_children=2**40, schema_n_children=2**40)),
+    "a NULL child": ("table", lambda _, a: without_first(a.children)),
+    "a NULL child schema": ("table", lambda s, _: without_first(s.children)),
+    "truth values with children": (
+        "lists",
+        lambda s, a: setting(schema_format=b"c", schema_metadata=ctypes.addressof(BOOL8))(s, a),
+    ),
     "no table of children": ("table", setting(children=None)),
     "no table of child schemas": ("table", setting(schema_children=None)),
     "a list without items": ("lists", setting(n_children=0, schema_n_children=0)),
@@ -291,6 +305,29 @@ def test_malformed_array_is_refused_and_released(what):
     producer = Changed(COLUMNS[kind](), change)
     with pytest.raises(BufferError):
         memrt.from_arrow(producer, masked=True, copy=None)
+
+
+def test_indices_with_metadata_stay_indices():
+    change = setting(schema_metadata=ctypes.addressof(BOOL8))
+    assert values_of(Changed(codes(), change)) == VALUES["codes"]
+
+
+def test_array_without_a_name_has_an_empty_name():
+    assert Column.chunks(Changed(words(), setting(schema_name=None)))[0].name == ""
+
+
+def test_parts_are_taken_from_capsules_only():
+    schema, array = words().__arrow_c_array__()
+    for arguments in ((), (schema, array), (None, array, None), (schema, 3, None)):
+        with pytest.raises(TypeError):
+            _memrt.take_arrow_parts(*arguments)
+        with pytest.raises(TypeError):
+            _memrt.take_arrow(*arguments)
+    with pytest.raises(ValueError, match="arrow_schema"):
+        _memrt.take_arrow_parts(array, array, None)
+    with pytest.raises(TypeError, match="policy"):
+        _memrt.take_arrow_parts(schema, array, 3)
+    assert _memrt.take_arrow_parts(schema, array, None)[1][4] == 5
 
 
 def test_texts_that_are_not_utf8_are_refused():
