@@ -305,13 +305,14 @@ static void count_free(const freed_block_t *freed_block)
 
 void memrt__block_delete(memrt_meminfo_t *mi)
 {
-    if (!memrt__freeze_end(mi)) {
-        return;
-    }
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_KNOWN) != 0)) {
+    unsigned ends = MEMRT__FLAG_KNOWN | MEMRT__FLAG_FROZEN;
+    if (MEMRT__UNLIKELY((flags & ends) != 0)) {
+        if (!memrt__freeze_end(mi)) {
+            return;
+        }
         memrt__block_emit_free(mi);
-        mi->flags = flags & ~MEMRT__FLAG_KNOWN; /* no other thread knows the block any more */
+        mi->flags = flags & ~ends; /* no other thread knows the block any more */
         memrt__block_set_bin(mi);
         if (memrt__block_delete_fast(mi)) {
             return;
