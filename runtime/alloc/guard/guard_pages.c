@@ -139,6 +139,16 @@ static uint32_t get_site(void)
     return memrt__tracking_is_on() ? memrt__tracking_site() : 0;
 }
 
+/// Number of the record of the last block whose address has the position of the entry; relaxed. A
+/// search by address alone would read all records at each free.
+static size_t hints[MEMRT__GUARD_PAGES_BLOCKS];
+
+static size_t *get_hint(uintptr_t start)
+{
+    uint64_t hash = (uint64_t)start / MEMRT_HEADER_SIZE * MEMRT__HASH_FACTOR;
+    return &hints[hash >> 32 & (MEMRT__GUARD_PAGES_BLOCKS - 1)];
+}
+
 /// Fill in the record of a new block at the end of `inner` bytes of a mapping.
 static char *place_block(memrt__guard_record_t *record, char *mapping, size_t inner, size_t bytes,
                          size_t lead, size_t align)
@@ -156,6 +166,7 @@ static char *place_block(memrt__guard_record_t *record, char *mapping, size_t in
     memrt__call_stack_record(&record->alloc_stack);
     memset(base, MEMRT_POISON_REDZONE, before);
     memset(base + before + bytes, MEMRT_POISON_REDZONE, inner - before - bytes);
+    memrt__store_relaxed(get_hint(record->start), (size_t)(record - records));
     memrt__store_release(&record->mapping_bytes, inner + 2 * page);
     return base + before;
 }
@@ -192,6 +203,16 @@ static memrt__guard_record_t *find_record(uintptr_t address)
     return NULL;
 }
 
+/// Find the record of a block by its address. The bytes of a record are read before its start, so
+/// that a record which another thread fills in has the new start.
+static memrt__guard_record_t *find_block(uintptr_t start)
+{
+    memrt__guard_record_t *record = &records[memrt__load_relaxed(get_hint(start))];
+    bool found = memrt__load_acquire(&record->mapping_bytes) != 0 &&
+                 memrt__load_relaxed(&record->start) == start;
+    return found ? record : find_record(start);
+}
+
 /// Add a block without access to the freed blocks, and unmap the oldest if there are too many.
 static void keep_freed_block(memrt__guard_record_t *record)
 {
@@ -215,7 +236,7 @@ static void keep_freed_block(memrt__guard_record_t *record)
 
 void memrt__guard_pages_free(void *start)
 {
-    memrt__guard_record_t *record = find_record((uintptr_t)start);
+    memrt__guard_record_t *record = find_block((uintptr_t)start);
     size_t page = memrt__os_page_size();
     MEMRT__ASSERT(record != NULL && record->start == (uintptr_t)start && record->freed_by == 0);
     memrt__guard_record_verify(record, page);
