@@ -21,7 +21,8 @@ typedef enum memrt__node_mode {
     MEMRT__NODE_INTERLEAVE, ///< pages in turn over the nodes of the set
 } memrt__node_mode_t;
 
-/// Place the pages of a range on nodes. Pages that have memory move.
+/// Place the pages of a range on nodes, at least one, in any mode but MEMRT__NODE_ANY. Pages that
+/// have memory move.
 int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_t nodes);
 
 /// Return the node of the processor of this thread, or 0 where the system does not know nodes.

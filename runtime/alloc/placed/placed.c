@@ -204,7 +204,7 @@ static bool has_nodes(const memrt__nodes_t *nodes, const char *text, char *why, 
     const char *rule =
         error == EINVAL ? "node must exist, see /sys/devices/system/node/online"
                         : "node must be unset where the system refuses mbind(), as containers do";
-    return error == 0 || refuse(why, length, rule, text);
+    return error == 0 ? true : refuse(why, length, rule, text);
 }
 
 static bool read_options(const memrt_placement_options_t *options, placed_t *placed,

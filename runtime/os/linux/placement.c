@@ -11,14 +11,12 @@
 #include "runtime/os/os.h"
 
 /* Numbers of the kernel's <linux/mempolicy.h>, which is not installed everywhere. */
-#define MODE_DEFAULT 0
 #define MODE_PREFERRED 1
 #define MODE_BIND 2
 #define MODE_INTERLEAVE 3
 #define MOVE_PAGES 2u
 
 static const int modes[] = {
-    [MEMRT__NODE_ANY] = MODE_DEFAULT,
     [MEMRT__NODE_PREFER] = MODE_PREFERRED,
     [MEMRT__NODE_BIND] = MODE_BIND,
     [MEMRT__NODE_INTERLEAVE] = MODE_INTERLEAVE,
@@ -29,7 +27,8 @@ int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_
     MEMRT__KEEP_ERRNO;
     MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
     unsigned long mask = (unsigned long)nodes;
-    unsigned long bits = nodes == 0 ? 0 : MEMRT__NODES + 1; /* the kernel uses one bit less */
+    MEMRT__ASSERT(nodes != 0 && mode != MEMRT__NODE_ANY);
+    unsigned long bits = MEMRT__NODES + 1; /* the kernel uses one bit less */
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     long status = syscall(SYS_mbind, address, size, modes[mode], &mask, bits, MOVE_PAGES);
     return status == 0 ? 0 : errno;

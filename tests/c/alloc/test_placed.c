@@ -10,6 +10,7 @@
 #include "support/child.h"
 #include "support/kernel.h"
 
+#define TEN "0,0,0,0,0,0,0,0,0,0,"
 #define MIB ((size_t)1 << 20)
 
 static memrt_allocator_t placed;
@@ -72,6 +73,8 @@ TEST(bad_options_are_refused_with_a_reason)
         {{.node = "0,1"}, "node must be 'local'"},
         {{.node = "0x"}, "node must be 'local'"},
         {{.node = "64"}, "node must be 'local'"},
+        {{.node = "x"}, "node must be 'local'"},
+        {{.node = TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "0!"}, "node must be 'local'"},
         {{.node = "interleave:"}, "node must be 'local'"},
         {{.node = "interleave:0!"}, "node must be 'local'"},
         {{.node = "63!"}, "node must exist, see /sys/devices/system/node/online, got '63!'"},
@@ -334,8 +337,48 @@ TEST(placement_of_bad_ranges_is_refused)
     ck_assert_int_eq(api->placement_read(&placement, SIZE_MAX - 9000, &placement), MEMRT_EINVAL);
     ck_assert_int_eq(api->placement_read((void *)(UINTPTR_MAX - 9000), 20000, &placement),
                      MEMRT_EINVAL);
+    ck_assert_int_eq(api->placement_read((void *)4096, SIZE_MAX, &placement), MEMRT_EINVAL);
     ck_assert_int_eq(api->placement_read(&placement, 0, &placement), MEMRT_OK);
     ck_assert_uint_le(placement.bytes, memrt__os_page_size());
+}
+
+/// Map pages that no mapping beside shares its flags with.
+static char *map_pages(size_t pages)
+{
+    void *memory = mmap(NULL, pages * memrt__os_page_size(), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(memory != MAP_FAILED);
+    return memory;
+}
+
+/// Run in two rounds: with the page scan, and without.
+TEST_EACH(pages_that_were_only_read_or_not_touched_have_no_memory, 2)
+{
+    size_t page = memrt__os_page_size();
+    char *pages = map_pages(4);
+    (void)*(volatile char *)(pages + page);
+    pages[2 * page] = 1;
+    kernel_refuse(KERNEL_SCAN, 0, index == 0 ? 0 : SIZE_MAX);
+    memrt_placement_t placement = read_placement(pages, 4 * page);
+    bool is_scanned = placement.huge != MEMRT_PLACEMENT_UNKNOWN;
+    ck_assert_uint_eq(placement.resident, is_scanned ? page : 2 * page);
+    munmap(pages, 4 * page);
+}
+
+TEST(lock_of_other_pages_does_not_count)
+{
+    size_t page = memrt__os_page_size();
+    char *pages = map_pages(3);
+    if (mlock(pages, page) == 0) {
+        ck_assert_uint_eq(read_placement(pages + 2 * page, page).locked, 0);
+        ck_assert_uint_eq(read_placement(pages, page).locked, page);
+        kernel_refuse(KERNEL_READ, 0, 1); /* of the file with the locks, with the page scan */
+        memrt_placement_t placement = {.struct_size = sizeof(placement)};
+        if (api->placement_read(pages, page, &placement) == MEMRT_OK) {
+            ck_assert_uint_eq(placement.locked, 0);
+        }
+    }
+    munmap(pages, 3 * page);
 }
 
 TEST(placement_needs_proc_but_no_new_kernel)

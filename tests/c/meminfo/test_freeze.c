@@ -342,6 +342,22 @@ TEST(copy_of_shared_frozen_block_is_writable)
     api->release(mi);
 }
 
+TEST(blocks_of_a_page_have_pages_of_their_own_or_none)
+{
+    memrt_meminfo_t *blocks[64];
+    for (size_t i = 0; i < 64; i++) { /* some have parts of two pages, and no whole page */
+        size_t bytes;
+        blocks[i] = allocate(PAGE + 100, 0);
+        memrt_status_t status = api->freeze(blocks[i], &bytes);
+        ck_assert(status == MEMRT_OK || status == MEMRT_ENOENT);
+        ck_assert_int_eq(api->thaw(blocks[i]), status);
+        fill(blocks[i]);
+    }
+    for (size_t i = 0; i < 64; i++) {
+        api->release(blocks[i]);
+    }
+}
+
 /// Refuse a freeze, and in the second round also the change back.
 TEST_EACH(refused_protection_leaves_buffer_writable, 2)
 {

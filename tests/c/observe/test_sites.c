@@ -211,6 +211,9 @@ TEST(site_of_native_calls_has_only_native_frames)
     for (size_t i = 0; i < count; i++) {
         ck_assert_int_eq(read_frame_text(frames[i]).native, 1);
     }
+    char text[100];
+    ck_assert_uint_eq(memrt__site_text(site, text, sizeof(text)), 0);
+    ck_assert_str_eq(text, "");
 }
 
 TEST(interpreter_is_not_called_when_no_frames_are_requested)
