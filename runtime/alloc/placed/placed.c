@@ -201,10 +201,14 @@ static int try_nodes(const memrt__nodes_t *nodes)
 static bool has_nodes(const memrt__nodes_t *nodes, const char *text, char *why, size_t length)
 {
     int error = try_nodes(nodes);
-    const char *rule =
-        error == EINVAL ? "node must exist, see /sys/devices/system/node/online"
-                        : "node must be unset where the system refuses mbind(), as containers do";
-    return error == 0 ? true : refuse(why, length, rule, text);
+    if (error == 0) {
+        return true;
+    }
+    return refuse(why, length,
+                  error == EINVAL
+                      ? "node must exist, see /sys/devices/system/node/online"
+                      : "node must be unset where the system refuses mbind(), as containers do",
+                  text);
 }
 
 static bool read_options(const memrt_placement_options_t *options, placed_t *placed,
