@@ -14,6 +14,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
+#include "support/suite.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* headers before Linux 6.1 */
@@ -125,12 +126,29 @@ int __wrap_mlock(const void *address, size_t size)
     return __real_mlock(address, size);
 }
 
+/// Return the number of arguments of a system call that memrt or a test makes by syscall().
+static int count_arguments(long number)
+{
+    switch (number) {
+    case SYS_mbind:
+    case SYS_move_pages:
+        return 6;
+    case SYS_clone:
+        return 5;
+    case SYS_getcpu:
+        return 3;
+    default:
+        REQUIRE(number == SYS_gettid);
+        return 0;
+    }
+}
+
 long __wrap_syscall(long number, ...)
 {
-    long words[6];
+    long words[6] = {0};
     va_list more;
     va_start(more, number);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < count_arguments(number); i++) {
         words[i] = va_arg(more, long);
     }
     va_end(more);
