@@ -75,6 +75,9 @@ class Policy(ProcessObject):
     limit : int or str, optional
         Maximum of live bytes: a whole number, or a text like "2 GiB" or "512M". A larger total is
         refused with MemoryError, see :func:`memrt.limit`. None: no limit.
+    soft : int or str, optional
+        Live bytes from which memrt frees memory without refusals: a number or text like `limit`, at
+        most the limit. None: no soft limit.
     pages : {'thp', 'thp!', '4K'}, optional
         Pages of the arrays: huge pages of 2 MiB wherever one fits; only huge pages, or MemoryError;
         or small pages. None: as `MEMRT_HUGEPAGES`.
@@ -87,9 +90,6 @@ class Policy(ProcessObject):
         of locked memory (``ulimit -l``). "try": then without the lock.
     prefault : bool, default False
         Whether all pages have memory when an array is made, not from their first touch.
-    soft : int or str, optional
-        Live bytes from which memrt frees memory without refusals: a number or text like `limit`, at
-        most the limit. None: no soft limit.
 
     Raises
     ------
