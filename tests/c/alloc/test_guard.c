@@ -143,8 +143,10 @@ TEST(guard_reports_interpreter_calls_of_allocation_and_free)
 {
     char text[MEMRT__CALL_STACKS_TEXT] = "";
     memrt_allocator_t guard = create_guard();
+    memrt_tracking_t before = {.struct_size = sizeof(before)};
     memrt_tracking_t tracking = {
         .struct_size = sizeof(tracking), .on = 1, .frames = 2, .native = 1};
+    ck_assert_int_eq(api->tracking_get(&before), MEMRT_OK);
     api->set_frames(list_two_frames);
     ck_assert_int_eq(api->tracking_set(&tracking), MEMRT_OK);
     running = "load";
@@ -156,8 +158,7 @@ TEST(guard_reports_interpreter_calls_of_allocation_and_free)
     ck_assert_ptr_nonnull(strstr(text, "\n  freed at\n    drop at data.py:3\n    "));
     ck_assert_ptr_null(strstr(text, "main at"));
     api->set_frames(NULL);
-    tracking.on = 0;
-    ck_assert_int_eq(api->tracking_set(&tracking), MEMRT_OK);
+    ck_assert_int_eq(api->tracking_set(&before), MEMRT_OK);
     memrt__allocator_destroy(&guard);
 }
 
