@@ -14,6 +14,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.nodes import find_pending_xref_condition
 
 
 def share_field_texts(modules: list[ModuleType]) -> None:
@@ -76,7 +77,8 @@ def unlink_builtin_types(app: Sphinx, page: nodes.document) -> None:
     """Remove references to types of Python, which could lead to attributes such as `bytes`."""
     for reference in list(page.findall(pending_xref)):
         if reference.get("reftype") == "class" and hasattr(builtins, reference["reftarget"]):
-            reference.replace_self(reference.children)
+            shown = find_pending_xref_condition(reference, "resolved") or reference
+            reference.replace_self(shown.children)
 
 
 def setup(app: Sphinx, modules: list[ModuleType]) -> None:
