@@ -82,7 +82,6 @@ class Column:
     __slots__ = ("_array", "_length", "_name", "_node", "_view")
 
     _array: np.ndarray | None
-    _view: tuple[_memrt.MemInfo, int, str, int, bool, str, _memrt.MemInfo | None, int] | None
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class Column:
     ) -> None:
         self._array, self._name = None, str(name)
         self._node: Node | None = None
-        self._view = None
+        self._view: tuple[Any, ...] | None = None
         if isinstance(array, np.ndarray):
             self._array = array
             if dictionary is None and offsets is None and copy is False:
