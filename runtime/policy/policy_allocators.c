@@ -155,12 +155,12 @@ size_t memrt__policy_cached(const memrt_policy_t *policy)
 
 memrt_status_t memrt__policy_placement(const memrt_policy_t *policy, memrt_placement_asked_t *out)
 {
-    memrt_allocator_t copy =
-        copy_allocator(policy == NULL ? memrt__policy_default() : policy->base);
-    const memrt_allocator_t *allocator = unwrap_guard(&copy);
     if (out->struct_size < sizeof(*out)) {
         return MEMRT_EINVAL;
     }
+    memrt_allocator_t copy =
+        copy_allocator(policy == NULL ? memrt__policy_default() : policy->base);
+    const memrt_allocator_t *allocator = unwrap_guard(&copy);
     if (memrt__is_arena(allocator)) {
         allocator = memrt__arena_upstream(allocator);
     }

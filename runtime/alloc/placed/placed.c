@@ -170,6 +170,13 @@ static bool refuse(char *why, size_t length, const char *rule, const char *value
     return false;
 }
 
+static bool refuse_number(char *why, size_t length, const char *rule, uint32_t value)
+{
+    char number[16];
+    snprintf(number, sizeof(number), "%u", value);
+    return refuse(why, length, rule, number);
+}
+
 static bool read_pages(const char *text, placed_t *placed, memrt__limits_t *limits)
 {
     if (text == NULL) {
@@ -226,14 +233,11 @@ static bool read_options(const memrt_placement_options_t *options, placed_t *pla
     if (!has_nodes(&placed->nodes, options->node, why, length)) {
         return false;
     }
-    char number[16];
-    snprintf(number, sizeof(number), "%u", options->lock);
     if (options->lock > MEMRT_LOCK_MUST) {
-        return refuse(why, length, "lock must be a memrt_lock_t", number);
+        return refuse_number(why, length, "lock must be a memrt_lock_t", options->lock);
     }
-    snprintf(number, sizeof(number), "%u", options->prefault);
     if (options->prefault > 1) {
-        return refuse(why, length, "prefault must be 0 or 1", number);
+        return refuse_number(why, length, "prefault must be 0 or 1", options->prefault);
     }
     snprintf(placed->pages, sizeof(placed->pages), "%s",
              options->pages == NULL ? "" : options->pages);
