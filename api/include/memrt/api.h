@@ -116,7 +116,7 @@ typedef struct memrt_api {
     memrt_acquire_as_fn acquire_as MEMRT_MUST_CHECK;
     memrt_release_as_fn release_as;
     memrt_holders_fn holders;
-    /* --- Tracking, sites: memrt/observe/tracking.h, observe/site.h, process/process.h. --- */
+    /* --- Tracking, sites: observe/tracking.h, site.h; explain_shortage: process/process.h. --- */
     memrt_tracking_set_fn tracking_set MEMRT_MUST_CHECK;
     memrt_tracking_get_fn tracking_get MEMRT_MUST_CHECK;
     memrt_buffers_fn buffers MEMRT_MUST_CHECK;

@@ -68,8 +68,8 @@ static int has_references(PyObject *object, Py_ssize_t count)
     return count_is_exact(object) && Py_REFCNT(object) == count && !has_weak_references(object);
 }
 
-/// Return whether all references to an argument are those of the calling frame: the operand of the
-/// call, and at most one variable.
+/// Return whether only the calling frame refers to an argument: by the operand of the call, and by
+/// at most one variable.
 static int is_callers_alone(PyObject *const *args)
 {
     PyFrameObject *frame = PyEval_GetFrame();
@@ -88,7 +88,7 @@ static int is_unique_block(PyArrayObject *array)
     const memrt_api_t *api = memrt__api();
     memrt_location_t found = {.struct_size = sizeof(found)};
     memrt_meminfo_t *mi = memrt__link_meminfo((PyObject *)array);
-    if (mi == NULL) { /* tiny, and perhaps without a MemInfo */
+    if (mi == NULL) { /* a tiny block, which may lack a MemInfo */
         /* GCOV_EXCL_BR_START: only a sandbox refuses the reads of the search */
         if (api->locate(PyArray_DATA(array), &found) != MEMRT_OK) {
             return 0;

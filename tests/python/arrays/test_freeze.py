@@ -138,7 +138,7 @@ def test_each_freeze_needs_a_thaw():
 
 
 def crash_in_child(array):
-    """Write to an array in a forked child, and return the number of the signal that ends it."""
+    """Write to an array in a forked child. Return the number of the signal that ends the child."""
     child = os.fork()
     if child == 0:
         faulthandler.disable()
