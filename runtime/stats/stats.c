@@ -5,6 +5,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/os/lock.h"
+#include "runtime/stats/allowance.h"
 #include "runtime/stats/gauges.h"
 #include "runtime/stats/peak.h"
 #include "runtime/stats/shard_sums.h"
@@ -105,15 +106,15 @@ static void set_origin_figures(const walk_t *walk, memrt_stats_t *out)
     out->live = compute_live_bytes(&walk->sums[MEMRT__OWN]) + out->inherited + out->inherited_error;
 }
 
-/// Set the peak, which is never below the live bytes. An exact peak instead limits the live bytes:
-/// while other threads work, the sums may exceed the bytes that were ever in use at once.
-static void set_peak_figures(uint64_t peak, memrt_stats_t *out)
+/// Set the peak, which is never below the live bytes. The sums may exceed the bytes that were ever
+/// in use at once, while other threads work. So the live bytes are limited to the peak, plus the
+/// rises that gauges may have left unreported.
+static void set_peak_figures(const memrt__peak_t *peak, memrt_stats_t *out)
 {
-    if (out->peak_error == 0) {
-        out->live = memrt__size_min(out->live, peak);
-        out->inherited = memrt__size_min(out->inherited, out->live);
-    }
-    out->peak = memrt__size_max(peak, out->live);
+    out->peak_error = peak->error;
+    out->live = memrt__size_min(out->live, peak->bytes + peak->error / MEMRT__GAUGE_PARTS);
+    out->inherited = memrt__size_min(out->inherited, out->live);
+    out->peak = memrt__size_max(peak->bytes, out->live);
     MEMRT__ASSERT(out->live >= out->inherited);
 }
 
@@ -140,8 +141,7 @@ void memrt__stats_read_locked(const memrt__level_t *level, memrt_stats_t *out)
     out->mi_free = count_meminfos(sum->freed) + sum->promoted_out;
     out->realloc = sum->realloc;
     out->failed = sum->failed;
-    out->peak_error = walk.peak.error;
-    set_peak_figures(walk.peak.bytes, out);
+    set_peak_figures(&walk.peak, out);
     out->total = sum->bytes_in;
     out->adopted = memrt__size_at_least_zero(sum->adopted_in - sum->adopted_out);
     out->exported = memrt__size_at_least_zero(sum->exported_in - sum->exported_out);
