@@ -48,13 +48,14 @@ def test_callback_gets_level_on_main_thread_within_a_second(limited):
 def test_level_falls_with_free_and_rises_again(limited):
     seen = []
     with memrt.on_pressure(seen.append, "low"):
-        for round in range(1, 4):
+        for _ in range(3):
+            seen.clear()
             kept = fill(82)
-            wait_for(lambda: len(seen) == round)  # noqa: B023 - called in the same round
+            wait_for(lambda: seen)
+            assert seen[0] in ("low", "medium")  # "medium" while the system stalls to get memory
             del kept
             wait_for(lambda: memrt.debug.pressure().level == "none")
             time.sleep(0.2)  # the thread sees the fall
-    assert seen == ["low", "low", "low"]
 
 
 def test_callback_saves_the_program_that_frees_memory(limited):
