@@ -63,6 +63,13 @@ void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
     return mapping;
 }
 
+void memrt__mapped_delete(void *mapping, size_t bytes)
+{
+    if (!memrt__os_unmap(mapping, bytes)) {
+        memrt__os_discard(mapping, bytes);
+    }
+}
+
 /// Huge page modes by address. The context of a mapped allocator points to a mode in the table;
 /// NULL stands for the mode of the process.
 static const memrt__huge_t modes[] = {
@@ -94,8 +101,8 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
     (void)align;
     size_t bytes;
     MEMRT__ASSERT((size_t)ptr % memrt__os_page_size() == 0);
-    if (round_up_to_pages(size, &bytes) && !memrt__os_unmap(ptr, bytes)) {
-        memrt__os_discard(ptr, bytes); /* the addresses are lost, their pages are not */
+    if (round_up_to_pages(size, &bytes)) {
+        memrt__mapped_delete(ptr, bytes);
     }
 }
 

@@ -24,6 +24,9 @@ memrt__huge_t memrt__huge_of(size_t chosen);
 /// page, and at the start for a larger `align`. Failure: returns NULL when out of memory.
 void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge);
 
+/// Unmap memory. If the system refuses, its pages are free, and the addresses are lost.
+void memrt__mapped_delete(void *mapping, size_t bytes);
+
 /// Advise huge pages for a mapping if `huge` asks for huge pages at its size.
 void memrt__mapped_advise(void *mapping, size_t bytes, memrt__huge_t huge);
 

@@ -66,10 +66,7 @@ static void reserved_free(void *ctx, void *ptr, size_t size, size_t align)
     (void)ctx;
     (void)size;
     record_t *record = get_record(ptr, align);
-    size_t reserved = record->reserved, accessible = record->accessible;
-    if (!memrt__os_unmap(record, reserved)) {
-        memrt__os_discard(record, accessible); /* the addresses are lost, their pages are not */
-    }
+    memrt__mapped_delete(record, record->reserved);
 }
 
 /// Resize a block in its reserve. Returns 0, with nothing changed, beyond the reserve or when the

@@ -116,19 +116,12 @@ static bool place(const memrt__large_cache_t *cache, void *mapping, size_t bytes
     return cache->place == NULL || cache->place(cache->place_context, mapping, bytes);
 }
 
-static void unmap(void *mapping, size_t bytes)
-{
-    if (!memrt__os_unmap(mapping, bytes)) {
-        memrt__os_discard(mapping, bytes); /* the addresses are lost, their pages are not */
-    }
-}
-
 /// Map and place memory. NULL: out of memory, or not placed.
 static void *map_placed(const memrt__large_cache_t *cache, size_t bytes, size_t align)
 {
     void *mapping = memrt__mapped_new(bytes, align, get_huge_mode(cache));
     if (mapping != NULL && !place(cache, mapping, bytes)) {
-        unmap(mapping, bytes);
+        memrt__mapped_delete(mapping, bytes);
         mapping = NULL;
     }
     return mapping;
@@ -189,7 +182,7 @@ static void *map_uncached(memrt__large_cache_t *cache, size_t bytes, size_t alig
 /// Unmap without the cache, while a fork takes long. If the system refuses, the addresses are lost.
 static void unmap_uncached(memrt__large_cache_t *cache, void *mapping, size_t bytes)
 {
-    unmap(mapping, bytes);
+    memrt__mapped_delete(mapping, bytes);
     memrt__cache_room_change_late(cache, (size_t)0 - bytes, 0);
 }
 
