@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/guard/guard_pages.h"
 #include "runtime/alloc/heap/heap.h"
@@ -14,10 +15,13 @@
 #include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/scope_tree.h"
 
-/// Return the alignment of the blocks for the alignment that a caller or an option names.
-static size_t choose_alignment(size_t named)
+/// Return the alignment of the blocks for the alignment that a caller or an option names. Headers
+/// of file-backed blocks end where the file begins, so that an option has no effect there.
+static size_t choose_alignment(size_t named, const memrt_allocator_t *allocator)
 {
-    return named == MEMRT__ALIGN_OFFSET ? named : memrt__size_max(named, MEMRT_ALIGN_MIN);
+    return named == MEMRT__ALIGN_OFFSET && !memrt__is_file_backed(allocator)
+               ? named
+               : memrt__size_max(named, MEMRT_ALIGN_MIN);
 }
 
 /// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
@@ -33,7 +37,7 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     policy->account.policy = &policy->level;
     policy->base = policy;
     policy->level.up = &memrt__process;
-    policy->alignment = choose_alignment(alignment);
+    policy->alignment = choose_alignment(alignment, &policy->allocator);
     policy->refs = 1;
     policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE &&
                    !memrt__guard_pages_are_close(policy->limits.guard_sample);
@@ -56,10 +60,13 @@ static bool has_cache_limits(const memrt__limits_t *limits)
     return memcmp(limits, &no_limits, offsetof(memrt__limits_t, guard_sample)) != 0;
 }
 
-/// Copy an allocator. In checking mode, wrap the allocator in a guard.
+/// Copy an allocator. In checking mode, wrap the allocator in a guard if it accepts a guard.
 static memrt_status_t copy_or_guard_allocator(const memrt_allocator_t *from, memrt_allocator_t *to)
 {
-    return memrt__options.check ? memrt__guard_new(from, to) : memrt__allocator_copy(from, to);
+    memrt_status_t status = memrt__allocator_copy(from, to);
+    return status == MEMRT_OK && memrt__options.check && !memrt__is_file_backed(to)
+               ? memrt__guard_new(from, to)
+               : status;
 }
 
 /// Choose the allocator of a new policy. `from` NULL: the default allocator with `limits`.
@@ -89,7 +96,7 @@ static void drop_allocator(const memrt_allocator_t *from, const memrt_allocator_
 {
     if (from == NULL) {
         memrt__allocator_destroy(chosen);
-    } else if (memrt__options.check) {
+    } else if (chosen->ctx != from->ctx) {
         free(chosen->ctx); /* the guard alone, without its upstream */
     }
 }
@@ -174,7 +181,9 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
     bool aligned = all.alignment == 0 ||
                    (memrt__is_power_of_two(all.alignment) && all.alignment <= MEMRT_ALIGN_MAX);
     memrt__limits_t limits;
-    if (!aligned || (all.name != NULL && !memrt__is_name(all.name)) ||
+    bool offset = all.alignment == MEMRT__ALIGN_OFFSET && all.allocator != NULL &&
+                  memrt__is_file_backed(all.allocator);
+    if (!aligned || offset || (all.name != NULL && !memrt__is_name(all.name)) ||
         !memrt__limits_read(all.hugepages, all.cache_limit, all.decay, all.guard_sample, &limits) ||
         (all.allocator != NULL && has_limits(&limits))) {
         return MEMRT_EINVAL;
@@ -193,6 +202,7 @@ static memrt_allocator_t replaced;
 static void put_allocator(memrt_policy_t *policy, const memrt_allocator_t *allocator)
 {
     policy->allocator = *allocator;
+    policy->alignment = choose_alignment(policy->alignment, allocator);
     policy->fast &= memrt__is_heap(allocator);
     policy->tiny &= policy->fast;
 }

@@ -206,6 +206,7 @@ typedef struct memrt_api {
     memrt_try_unique_fn try_unique;
     memrt_freeze_fn freeze MEMRT_MUST_CHECK;
     memrt_thaw_fn thaw MEMRT_MUST_CHECK;
+    memrt_allocator_file_fn allocator_file MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

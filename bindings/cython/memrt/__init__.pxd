@@ -96,6 +96,9 @@ cdef extern from "memrt/import.h":
     ctypedef memrt_status_t (*memrt_allocator_adaptor_fn)(const memrt_allocator_t *upstream,
         const memrt_adaptor_options_t *options, memrt_allocator_t *out) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_allocator_file_fn)(const char *folder,
+        memrt_allocator_t *out) noexcept nogil
+
     ctypedef struct memrt_policy_t:
         pass
 
@@ -1075,6 +1078,7 @@ cdef extern from "memrt/import.h":
         memrt_try_unique_fn try_unique
         memrt_freeze_fn freeze
         memrt_thaw_fn thaw
+        memrt_allocator_file_fn allocator_file
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

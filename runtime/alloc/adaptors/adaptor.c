@@ -7,6 +7,7 @@
 
 #include "runtime/alloc/adaptors/adaptor_functions.h"
 #include "runtime/alloc/adaptors/arena.h"
+#include "runtime/alloc/file_backed.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 
@@ -87,7 +88,7 @@ memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,
         return memrt__arena_new(upstream, made.options.amount, out);
     }
     if (!has_settings(&made.options) ||
-        memrt__allocator_copy(upstream, &made.upstream) != MEMRT_OK) {
+        memrt__upstream_copy(upstream, &made.upstream) != MEMRT_OK) {
         return MEMRT_EINVAL;
     }
     memrt__adaptor_t *adaptor = memrt__fault_is_due() ? NULL : malloc(sizeof(*adaptor));

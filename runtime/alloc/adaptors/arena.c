@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
@@ -319,7 +320,7 @@ memrt_status_t memrt__arena_new(const memrt_allocator_t *upstream, size_t bytes,
     memrt_allocator_t copy;
     bytes = bytes == 0 ? MEMRT__ARENA_CHUNK : bytes;
     if (!memrt__is_power_of_two(bytes) || bytes < MEMRT__ARENA_CHUNK_MIN ||
-        bytes > MEMRT__ARENA_CHUNK_MAX || memrt__allocator_copy(upstream, &copy) != MEMRT_OK) {
+        bytes > MEMRT__ARENA_CHUNK_MAX || memrt__upstream_copy(upstream, &copy) != MEMRT_OK) {
         return MEMRT_EINVAL;
     }
     arena_t *arena = memrt__fault_is_due() ? NULL : malloc(sizeof(*arena));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/guard/quarantine.h"
 #include "runtime/alloc/guard/redzone.h"
 #include "runtime/alloc/heap/heap.h"
@@ -219,7 +220,7 @@ static void guard_destroy(void *ctx)
 memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream, memrt_allocator_t *out)
 {
     memrt_allocator_t copy;
-    memrt_status_t status = memrt__allocator_copy(upstream, &copy);
+    memrt_status_t status = memrt__upstream_copy(upstream, &copy);
     if (status != MEMRT_OK) {
         return status;
     }

@@ -8,6 +8,7 @@
 #include "conformance/clauses.h"
 #include "runtime/alloc/adaptors/adaptor.h"
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/placed/placed.h"
@@ -24,7 +25,8 @@ typedef memrt_status_t (*wrap_fn)(const memrt_allocator_t *upstream, memrt_alloc
 
 /* Allocators of policies with limits of their own, with and without a thread cache. Live for the
  * whole run. */
-static memrt_allocator_t limited_pool, limited_plain, reserved, reserved_little, placed;
+static memrt_allocator_t limited_pool, limited_plain, reserved, reserved_little, placed, in_file,
+    memory_file;
 
 static void create_limited(memrt_allocator_t *out, bool cache)
 {
@@ -46,6 +48,9 @@ __attribute__((constructor)) static void make_all_limited(void)
         .struct_size = sizeof(placement), .lock = MEMRT_LOCK_TRY, .prefault = 1};
     REQUIRE(memrt__placed_new(&placement, &placed, NULL, 0) == MEMRT_OK);
     placed.destroy = NULL;
+    REQUIRE(memrt__file_backed_new("/tmp", &in_file) == MEMRT_OK);
+    REQUIRE(memrt__file_backed_new(NULL, &memory_file) == MEMRT_OK);
+    in_file.destroy = memory_file.destroy = NULL;
 }
 
 static int refuse_again(size_t size, size_t align, void *context)
@@ -136,6 +141,8 @@ static const subject_t subjects[] = {
     {"reserved", &reserved, {0}},
     {"reserved without room", &reserved_little, {0}},
     {"placed", &placed, {0}},
+    {"file", &in_file, {0}},
+    {"memory file", &memory_file, {0}},
     {"guard over system", &memrt__system_allocator, {memrt__guard_new}},
     {"guard over mapped", &memrt__mapped_allocator, {memrt__guard_new}},
     {"guard over pool", &memrt__heap_allocator, {memrt__guard_new}},

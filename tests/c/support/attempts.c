@@ -307,6 +307,12 @@ static outcome_t try_allocator_placed(ground_t *ground)
                           ground->made_guard.alloc == NULL);
 }
 
+static outcome_t try_allocator_file(ground_t *ground)
+{
+    return convert_status(api->allocator_file("/tmp", &ground->made_guard),
+                          ground->made_guard.alloc == NULL);
+}
+
 static outcome_t try_placement_read(ground_t *ground)
 {
     memrt_placement_t placement = {.struct_size = sizeof(placement)};
@@ -1102,7 +1108,7 @@ const slot_t slots[] = {
     CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), CREATOR(freeze), PLAIN(thaw), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     PLAIN(set_write_frames), MODEST(policy_option_set),
-    CREATOR(allocator_placed), PLAIN(placement_read), MODEST(policy_placement),
+    CREATOR(allocator_placed), CREATOR(allocator_file), PLAIN(placement_read), MODEST(policy_placement),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

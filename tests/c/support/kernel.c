@@ -192,6 +192,12 @@ ssize_t __real_pwrite(int file, const void *bytes, size_t size, off_t at);
 ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at);
 int __real_ftruncate(int file, off_t size);
 int __wrap_ftruncate(int file, off_t size);
+int __real_posix_fallocate(int file, off_t at, off_t size);
+int __wrap_posix_fallocate(int file, off_t at, off_t size);
+int __real_mkostemp(char *path, int flags);
+int __wrap_mkostemp(char *path, int flags);
+int __real_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags);
 size_t __real_memrt__os_page_size(void);
 size_t __wrap_memrt__os_page_size(void);
 
@@ -261,7 +267,8 @@ int __wrap_open(const char *path, int flags, ...)
 {
     va_list more;
     va_start(more, flags);
-    mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
+    bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    mode_t mode = creates ? va_arg(more, mode_t) : 0;
     va_end(more);
     run_call_action(0);
     if (is_refused(KERNEL_OPEN)) {
@@ -321,6 +328,29 @@ ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at)
         return -1;
     }
     return __real_pwrite(file, bytes, is_refused(KERNEL_PART) ? size / 2 : size, at);
+}
+
+int __wrap_posix_fallocate(int file, off_t at, off_t size)
+{
+    return is_refused(KERNEL_RESERVE) ? ENOSPC : __real_posix_fallocate(file, at, size);
+}
+
+int __wrap_mkostemp(char *path, int flags)
+{
+    if (is_refused(KERNEL_OPEN)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return __real_mkostemp(path, flags);
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    if (is_refused(KERNEL_OPEN)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return __real_memfd_create(name, flags);
 }
 
 int __wrap_ftruncate(int file, off_t size)

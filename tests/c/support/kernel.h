@@ -24,13 +24,14 @@ typedef enum kernel_call {
     KERNEL_COLLAPSE, ///< madvise(MADV_COLLAPSE), unknown to kernels before 6.1
     KERNEL_NODES,    ///< move_pages
     KERNEL_SCAN,     ///< ioctl, as on kernels before 6.7
-    KERNEL_OPEN,     ///< open
+    KERNEL_OPEN,     ///< open, mkostemp and memfd_create
     KERNEL_READ,     ///< read and pread
     KERNEL_THREAD,   ///< pthread_create
     KERNEL_WRITE,    ///< pwrite, as on a full disk
     KERNEL_PART,     ///< pwrite; when refused, the first half is written
     KERNEL_DISTURB,  ///< pwrite, as by a signal
     KERNEL_TRUNCATE, ///< ftruncate
+    KERNEL_RESERVE,  ///< posix_fallocate, as on a full disk
     KERNEL_CALLS
 } kernel_call_t;
 

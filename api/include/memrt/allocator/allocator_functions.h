@@ -5,6 +5,7 @@
 
 #include <memrt/allocator.h>
 #include <memrt/allocator/adaptor.h>
+#include <memrt/allocator/file.h>
 #include <memrt/allocator/placement.h>
 #include <memrt/policy.h>
 #include <memrt/scope.h>
