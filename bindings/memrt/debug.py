@@ -14,6 +14,7 @@ Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: enabled, policies, default_policy, limits, options.
 Allocator of the default policy: set_default_allocator.
 Write-protected arrays: freeze.
+Arrays that are not needed soon: cold.
 Arrays that a function may overwrite in place: is_unique.
 Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from memrt._allocators.allocator_source import set_default_allocator
     from memrt._allocators.placement import placement
     from memrt._arrays.freezing import freeze
+    from memrt._arrays.paging import cold
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
     from memrt._policy.enabling import enabled
     from memrt._policy.limit import limits
-    from memrt._policy.policy import default_policy, policies
+    from memrt._policy.live_policies import default_policy, policies
     from memrt._policy.refusal import on_refusal
     from memrt._process.account import process_memory
     from memrt._process.pressure import pressure
@@ -61,6 +63,7 @@ else:
         __name__,
         {
             "memrt._arrays.freezing": "freeze",
+            "memrt._arrays.paging": "cold",
             "memrt._holders.retention": "retention",
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
@@ -68,7 +71,7 @@ else:
             "memrt._policy.enabling": "enabled",
             "memrt._policy.limit": "limits",
             "memrt._allocators.placement": "placement",
-            "memrt._policy.policy": "default_policy policies",
+            "memrt._policy.live_policies": "default_policy policies",
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",

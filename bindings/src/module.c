@@ -6,10 +6,12 @@
 
 #include <memrt/import.h>
 
+#include "access/cold.h"
 #include "access/freeze.h"
 #include "access/unique.h"
 #include "allocators/adaptor.h"
 #include "allocators/allocator_capsule.h"
+#include "allocators/file.h"
 #include "allocators/placement.h"
 #include "buffer/buffer_type.h"
 #include "callbacks/block_hooks.h"
@@ -137,7 +139,8 @@ static int add_functions(PyObject *module)
         memrt__reclaim_methods,        memrt__pressure_methods,       memrt__block_hook_methods,
         memrt__volatile_methods,       memrt__snapshot_methods,       memrt__allocator_methods,
         memrt__adaptor_methods,        memrt__scoped_task_methods,    memrt__placement_methods,
-        memrt__unique_methods,         memrt__freeze_methods,
+        memrt__unique_methods,         memrt__freeze_methods,         memrt__file_methods,
+        memrt__cold_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

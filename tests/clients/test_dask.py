@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from memrt._dask import cluster as calls
 from memrt._dask import plugin, tasks
-from memrt._policy.policy import default_policy
+from memrt._policy.live_policies import default_policy
 
 CLUSTER = """\
 import asyncio, json, logging, sys, time

@@ -13,7 +13,7 @@ from memrt._dask.cluster_figures import sum_up
 from memrt._dask.heartbeat import Heartbeat
 from memrt._dask.task_metrics import TaskMetrics
 from memrt._dask.tasks import run_task
-from memrt._policy.policy import default_policy
+from memrt._policy.live_policies import default_policy
 from memrt.commands.live_view.dask_view import text
 
 PROGRAM = """\

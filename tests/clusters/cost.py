@@ -44,7 +44,7 @@ def seconds_per_task(client: Client, tasks: int, name: str) -> float:
 def own_seconds(calls: int = 3000) -> float:
     """Return the time that the account adds to one task, without distributed: the least of 9."""
     from memrt._dask import tasks
-    from memrt._policy.policy import default_policy
+    from memrt._policy.live_policies import default_policy
 
     message = {"op": "task-finished", "nbytes": 0}
     policy, found = default_policy(), []

@@ -28,7 +28,7 @@ PREFIXES, READINGS, WAIT = 20, 5, 300
 def fill() -> None:
     """Make an account for each prefix."""
     from memrt._dask import tasks
-    from memrt._policy.policy import default_policy
+    from memrt._policy.live_policies import default_policy
 
     for number in range(PREFIXES):
         message = {"op": "task-finished", "nbytes": 8_000_000}

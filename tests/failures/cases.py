@@ -948,6 +948,8 @@ CASES: dict[str, Case] = {
         lambda g: _memrt.allocator_adaptor(None, 2, 100, None, None, -1)
     ),
     "_memrt.allocator_placed": Case(lambda g: _memrt.allocator_placed("4K", None, 1, True)),
+    "_memrt.allocator_file": Case(lambda g: _memrt.allocator_file("/tmp")),
+    "_memrt.pages_cold": Case(lambda g: _memrt.pages_cold(PLACED, False)),
     "_memrt.placement_read": Case(lambda g: _memrt.placement_read(PLACED)),
     "_memrt.default_allocator_set": Case(
         lambda g: replace_default(

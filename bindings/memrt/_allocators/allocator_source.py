@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memrt import _memrt
+from memrt._allocators.files import file_capsule
 from memrt._allocators.placement import placed_capsule
 from memrt._policy.limit_amount import parse_amount
 from memrt._support.public import public
@@ -56,6 +57,7 @@ def choose_source(
     pinned: bool,
     has_settings: bool,
     placement: tuple[str | None, int | str | None, object, bool],
+    files: tuple[str | os.PathLike[str] | None, bool],
 ) -> object:
     """Return a capsule with the allocator of a new policy, or None for memrt's or pinned memory.
 
@@ -69,13 +71,21 @@ def choose_source(
         Whether the policy has settings for cached blocks, huge pages and guard pages.
     placement : tuple
         Arguments of :func:`placed_capsule`.
+    files : tuple
+        Arguments of :func:`file_capsule`.
 
     Raises
     ------
     ValueError
-        Two sources are chosen, a source has settings, or as for both capsule functions.
+        Two sources are chosen, a source has settings, or as for the capsule functions.
     """
     placed = placement != (None, None, False, False)
+    in_files = files != (None, False)
+    if in_files and (placed or pinned or allocator is not None):
+        raise ValueError(
+            "file and memfd must be unset for a pinned policy and a policy with an allocator or a "
+            "placement"
+        )
     if pinned and allocator is not None:
         raise ValueError("allocator must be None for a pinned policy")
     if placed and (pinned or allocator is not None):
@@ -83,9 +93,11 @@ def choose_source(
             "pages, node, lock and prefault must be unset for a pinned policy and a policy with an "
             "allocator: see memrt.adaptors.placed"
         )
-    if (pinned or placed or allocator is not None) and has_settings:
-        kind = "pinned policy" if pinned else "policy with an allocator or a placement"
+    if (pinned or placed or in_files or allocator is not None) and has_settings:
+        kind = "pinned policy" if pinned else "policy with an allocator, a placement or files"
         raise ValueError(f"cache_limit, decay, hugepages and guard must be None for a {kind}")
+    if in_files:
+        return file_capsule(*files)
     if placed:
         return placed_capsule(*placement)
     return None if allocator is None else allocator_capsule(allocator)

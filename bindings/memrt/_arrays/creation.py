@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,9 @@ def adopt(
     - Memory that memrt manages already: the array is returned unchanged.
     - Memory that the array, or the base of the view, owns: ownership moves to a MemInfo, which
       becomes the base. The same array is returned, and can no longer be resized.
-    - Memory borrowed from another object (bytes, mmap, pickles, another library): the result is an
+    - Memory of a mapped file (`numpy.memmap`, `mmap`), contiguous: the result is another array over
+      the same memory, a base-class ndarray, which keeps the file mapped.
+    - Memory borrowed from another object (bytes, pickles, another library): the result is an
       aligned copy, a base-class ndarray.
     - Dtypes with references, which NumPy itself has to clear: the result is also an aligned copy.
 
@@ -149,7 +152,7 @@ def adopt(
     Returns
     -------
     numpy.ndarray
-        `array`, or the copy.
+        `array`, the array over the mapped file, or the copy.
 
     Raises
     ------
@@ -164,6 +167,9 @@ def adopt(
     -----
     Ownership: the last release frees adopted data through the handler that allocated the data. Data
     without a handler (set up by C code over ``malloc``) goes to the C library's ``free``.
+
+    A file stays mapped until the last release. ``flush()`` of a `numpy.memmap` writes the changes of
+    both arrays.
 
     Examples
     --------
@@ -181,12 +187,30 @@ def adopt(
         raise TypeError(f"copy must be None, True or False, got {copy!r}")
     if not copy and _memrt.take_over(array, policy):
         return array
+    if not copy and (mapped := _adopt_mapped(array, policy)) is not None:
+        return mapped
     if copy is not None and not copy:
         raise ValueError(
             "array must be copied, because the memory is borrowed or contains references: "
             "omit copy=False"
         )
     return _copy(array, policy)
+
+
+def _adopt_mapped(array: np.ndarray, policy: Policy | None) -> np.ndarray | None:
+    """Return an array over the same memory if it is of a mapped file, otherwise None."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    if not isinstance(base, mmap) or not array.flags.forc or array.nbytes == 0:
+        return None
+    readonly = not array.flags.writeable
+    mi = _memrt.wrap(
+        _memrt.address(array), array.nbytes, owner=array, readonly=readonly, policy=policy
+    )
+    return np.ndarray(array.shape, array.dtype, mi, strides=array.strides)
 
 
 def _copy(source: np.ndarray, policy: Policy | None) -> np.ndarray:

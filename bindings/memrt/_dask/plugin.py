@@ -20,7 +20,7 @@ from memrt._dask.recording import start_recording, stop_recording
 from memrt._dask.tasks import PROCESS, run_task, task_rows
 from memrt._dask.worker_memory import WorkerMemory
 from memrt._policy.enabling import enable, enabled
-from memrt._policy.policy import default_policy
+from memrt._policy.live_policies import default_policy
 
 NAME = "memrt"
 """Name of the plugin in distributed."""

@@ -7,7 +7,8 @@ import threading
 import warnings
 
 from memrt._policy import handlers
-from memrt._policy.policy import Policy, default_policy
+from memrt._policy.live_policies import default_policy
+from memrt._policy.policy import Policy
 from memrt._policy.threads import executor_patch, thread_patch
 from memrt._support.public import public
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from memrt import _memrt
 from memrt._policy.limit_amount import check_limits, parse_amount, read_limit
-from memrt._policy.policy import policies
+from memrt._policy.live_policies import policies
 from memrt._policy.scope_tree import scopes
 from memrt._support.public import public
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os import PathLike
 from types import TracebackType
 from typing import Literal, NoReturn
 from weakref import ref
@@ -90,6 +91,11 @@ class Policy(ProcessObject):
         of locked memory (``ulimit -l``). "try": then without the lock.
     prefault : bool, default False
         Whether all pages have memory when an array is made, not from their first touch.
+    file : str or os.PathLike, optional
+        Folder for the contents of arrays, in files without names: for arrays larger than memory.
+        MemoryError where the file system is full. See the guide's page on arrays in files.
+    memfd : bool, default False
+        Whether the contents of arrays lie in such files in memory.
 
     Raises
     ------
@@ -101,7 +107,7 @@ class Policy(ProcessObject):
     TypeError
         A setting or limit is neither a text nor a whole number, or `allocator` has no known form.
     OSError
-        The library of the allocator cannot be loaded.
+        The library of the allocator cannot be loaded, or `file` is no folder for new files.
     MemoryError
         The allocation of the policy failed.
     RuntimeError
@@ -172,6 +178,8 @@ class Policy(ProcessObject):
         node: int | str | None = None,
         lock: Literal["try"] | bool = False,
         prefault: bool = False,
+        file: str | PathLike[str] | None = None,
+        memfd: bool = False,
     ) -> Policy:
         limit_bytes = None if limit is None else parse_amount(limit)
         soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
@@ -180,7 +188,10 @@ class Policy(ProcessObject):
         guarded = guard_text(guard)
         settings = (cache, delay, huge, guarded)
         placement = (pages, node, lock, prefault)
-        source = choose_source(allocator, pinned, settings != (None,) * 4, placement)
+        if alignment == 16 and (file is not None or memfd):
+            raise ValueError("alignment must not be 16 for a policy with a file or memfd")
+        has_settings = settings != (None,) * 4
+        source = choose_source(allocator, pinned, has_settings, placement, (file, memfd))
         handler = _memrt.policy_new(name, alignment, cache, delay, huge, pinned, source, guarded)
         if limit_bytes is not None:
             set_limit(handler, limit_bytes)
@@ -356,43 +367,3 @@ class Policy(ProcessObject):
         yield self._name
         yield "alignment", self._alignment
         yield from main_figures(self.stats()).items()
-
-
-@public("memrt.debug")
-def default_policy() -> Policy:
-    """Return the default policy, which all allocations without a policy use.
-
-    Returns
-    -------
-    Policy
-        Policy that lives as long as the process.
-
-    Examples
-    --------
-    >>> import memrt
-    >>> memrt.debug.default_policy()
-    <memrt.Policy 'default', alignment 64>
-    """
-    return Policy._from_handler(_memrt.default_handler())
-
-
-@public("memrt.debug")
-def policies() -> list[Policy]:
-    """Return all live policies, the default policy first.
-
-    Returns
-    -------
-    list of memrt.Policy
-        Policies that a reference or a live block keeps alive.
-
-    Examples
-    --------
-    >>> import memrt
-    >>> policy = memrt.Policy(name="mine")
-    >>> policy in memrt.debug.policies()
-    True
-    """
-    return [Policy._from_handler(handler) for _, handler in _memrt.policies()]
-
-
-_default = default_policy()  # keeps the object alive, so default_policy() always returns it

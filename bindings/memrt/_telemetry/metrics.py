@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memrt import _memrt
-from memrt._policy.policy import policies as live_policies
+from memrt._policy.live_policies import policies as live_policies
 from memrt._policy.scope_tree import scope_name
 from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._process.account import process_memory

@@ -15,7 +15,7 @@ import secrets
 import sys
 from typing import Any
 
-from memrt._policy.policy import policies
+from memrt._policy.live_policies import policies
 from memrt._policy.scope_tree import scopes
 from memrt._stats.snapshot import reset_peak
 from memrt._support.executing import before_exec

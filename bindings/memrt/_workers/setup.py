@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from memrt._policy.current_scope import current_scope
 from memrt._policy.enabling import enable, enabled
 from memrt._policy.limit import limit as set_process_limit
-from memrt._policy.policy import Policy, default_policy
+from memrt._policy.live_policies import default_policy
+from memrt._policy.policy import Policy
 from memrt._policy.scope import Scope
 from memrt._policy.scope_entry import scope
 from memrt._policy.scope_tree import scopes

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from memrt import _memrt
 from memrt._dask import task_keys, tasks
-from memrt._policy.policy import default_policy
+from memrt._policy.live_policies import default_policy
 
 DONE = {"op": "task-finished", "nbytes": 800}
 VALUE = contextvars.ContextVar("value", default=0)
@@ -182,7 +182,7 @@ import json
 import memrt
 import numpy as np
 from memrt._dask import tasks
-from memrt._policy.policy import default_policy
+from memrt._policy.live_policies import default_policy
 from memrt._policy.scope import open_scope
 def fill(create):
     held = []
