@@ -56,8 +56,8 @@ SLOT_AT(policy_option_set, 157);
 SLOT_AT(policy_placement, 160);
 SLOT_AT(try_unique, 161);
 SLOT_AT(thaw, 163);
-SLOT_AT(allocator_file, 164);
-_Static_assert(sizeof(memrt_api_t) == 165 * 8, "slots are only ever appended");
+SLOT_AT(pages_cold, 165);
+_Static_assert(sizeof(memrt_api_t) == 166 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -6,6 +6,7 @@
 #include "api/plain_slots.h"
 #include "runtime/alloc/adaptors/adaptor.h"
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/cold_pages.h"
 #include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/guard/guard_report.h"
@@ -217,7 +218,8 @@
     CHECKED(try_unique, memrt__meminfo_try_unique)                                                 \
     CHECKED(freeze, memrt__freeze)                                                                 \
     CHECKED(thaw, memrt__thaw)                                                                     \
-    PLAIN(allocator_file, memrt__file_backed_new)
+    PLAIN(allocator_file, memrt__file_backed_new)                                                  \
+    PLAIN(pages_cold, memrt__pages_cold)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

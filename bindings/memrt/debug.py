@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from memrt._allocators.allocator_source import set_default_allocator
     from memrt._allocators.placement import placement
     from memrt._arrays.freezing import freeze
-    from memrt._arrays.paging import cold
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks

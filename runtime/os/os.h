@@ -54,11 +54,16 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge);
 /// pages. Returns false where the system lacks the call.
 bool memrt__os_populate(void *address, size_t size);
 
-/// Replace the pages of a range by those of a new file without a name: in `folder`, or in memory for
-/// NULL. All bytes of a file in a folder have space, so that no write ends in SIGBUS. A forked child
-/// shares the pages. Returns 0, or the errno: the range may then be unmapped, and other threads may
-/// use its addresses.
+/// Replace the pages of a range by those of a new file without a name: in `folder`, or in memory
+/// for NULL. All bytes of a file in a folder have space, so that no write ends in SIGBUS. A forked
+/// child shares the pages. Returns 0, or the errno: the range may then be unmapped, and other
+/// threads may use its addresses.
 int memrt__os_map_file(void *address, size_t size, const char *folder);
+
+/// Advise the system to take the memory of a range before other memory, or to take it now. The
+/// contents stay. Any addresses are valid. Returns false for a range that is locked or not mapped,
+/// and where the system lacks the call.
+bool memrt__os_cold(void *address, size_t size, bool now);
 
 /// Return whether a folder exists and can have new files.
 bool memrt__os_can_map_file(const char *folder);

@@ -486,6 +486,7 @@ SLOT(try_unique, 161);
 SLOT(freeze, 162);
 SLOT(thaw, 163);
 SLOT(allocator_file, 164);
+SLOT(pages_cold, 165);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

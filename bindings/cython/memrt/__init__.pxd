@@ -99,6 +99,9 @@ cdef extern from "memrt/import.h":
     ctypedef memrt_status_t (*memrt_allocator_file_fn)(const char *folder,
         memrt_allocator_t *out) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_pages_cold_fn)(const void *address, size_t size, int pageout,
+        size_t *bytes) noexcept nogil
+
     ctypedef struct memrt_policy_t:
         pass
 
@@ -1079,6 +1082,7 @@ cdef extern from "memrt/import.h":
         memrt_freeze_fn freeze
         memrt_thaw_fn thaw
         memrt_allocator_file_fn allocator_file
+        memrt_pages_cold_fn pages_cold
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

@@ -168,8 +168,8 @@ def adopt(
     Ownership: the last release frees adopted data through the handler that allocated the data. Data
     without a handler (set up by C code over ``malloc``) goes to the C library's ``free``.
 
-    A file stays mapped until the last release. ``flush()`` of a `numpy.memmap` writes the changes of
-    both arrays.
+    A file stays mapped until the last release. ``flush()`` of a `numpy.memmap` writes the changes
+    of both arrays.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def _adopt_mapped(array: np.ndarray, policy: Policy | None) -> np.ndarray | None
     mi = _memrt.wrap(
         _memrt.address(array), array.nbytes, owner=array, readonly=readonly, policy=policy
     )
-    return np.ndarray(array.shape, array.dtype, mi, strides=array.strides)
+    return np.ndarray(array.shape, array.dtype, memoryview(mi), strides=array.strides)
 
 
 def _copy(source: np.ndarray, policy: Policy | None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Advice to the system about the pages of arrays."""
+"""Advice to the system about pages of arrays."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from memrt._support.public import public
 
 @public("memrt.debug")
 def cold(array: np.ndarray[Any, Any] | memoryview, *, pageout: bool = False) -> int:
-    """Tell the system that an array is not needed soon, so that its memory goes first.
+    """Advise the system that an array is not needed soon.
 
-    The contents stay: the next access brings the pages back. The pages of a policy with a `file` go
-    to the file, those of a memory-mapped file to its file, all others to swap space.
+    The system then takes the memory of the array before other memory. The contents stay: the next
+    access brings the pages back. Pages of a policy with a `file` and of a memory-mapped file go to
+    their files, other pages go to swap space.
 
     Parameters
     ----------
     array : numpy.ndarray or memoryview
         Any array, also of another allocator. For a view, the pages from its first to its last byte.
     pageout : bool, default False
-        False: the pages go once memory gets scarce, before others. True: the system writes the
-        pages now, and the call waits for that.
+        False: the pages go once memory is scarce. True: the system writes the pages now, and the
+        call waits.
 
     Returns
     -------

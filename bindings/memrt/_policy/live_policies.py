@@ -1,4 +1,4 @@
-"""The policies that exist."""
+"""List the live policies."""
 
 from memrt import _memrt
 from memrt._policy.policy import Policy
@@ -42,4 +42,4 @@ def policies() -> list[Policy]:
     return [Policy._from_handler(handler) for _, handler in _memrt.policies()]
 
 
-_default = default_policy()  # keeps the object alive, so default_policy() always returns it
+_default = default_policy()  # keeps the object of default_policy() alive

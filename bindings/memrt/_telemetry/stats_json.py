@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from memrt import _memrt
-from memrt._policy.policy import Policy
 from memrt._policy.live_policies import policies as live_policies
+from memrt._policy.policy import Policy
 from memrt._policy.scope import Scope
 from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._process.account import process_memory

@@ -1,15 +1,8 @@
 #include "access/cold.h"
 
-#include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <memrt/allocator/file.h>
 
 #include "support/byte_ranges.h"
-
-#ifndef MADV_COLD
-#define MADV_COLD 20 /* headers before Linux 5.4 */
-#define MADV_PAGEOUT 21
-#endif
 
 /// Advise for the whole pages inside of an array or memoryview, gaps of a view included. Pages that
 /// the array shares with other memory are left out.
@@ -27,21 +20,17 @@ static PyObject *pages_cold(PyObject *module, PyObject *args)
                             "array must be a numpy.ndarray or a memoryview, got %.100s",
                             Py_TYPE(object)->tp_name);
     }
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t start = (extent.start + page - 1) / page * page;
-    uintptr_t end = extent.run == 0 ? 0 : extent.start + memrt__byte_ranges_span(&extent);
-    end = end / page * page;
-    if (extent.run == 0 || start >= end) {
-        return PyLong_FromLong(0);
-    }
-    int status;
+    size_t size = extent.run == 0 ? 0 : memrt__byte_ranges_span(&extent), bytes;
+    memrt_status_t status;
     Py_BEGIN_ALLOW_THREADS;
-    status = madvise((void *)start, end - start, pageout ? MADV_PAGEOUT : MADV_COLD);
+    status = memrt__api()->pages_cold((const void *)extent.start, size, pageout, &bytes);
     Py_END_ALLOW_THREADS;
-    if (status != 0) { /* GCOV_EXCL_BR_LINE: kernels before 5.4, and locked memory */
-        return PyErr_SetFromErrno(PyExc_OSError);
+    if (status != MEMRT_OK) {
+        PyErr_SetString(PyExc_OSError, "array must not be locked in memory, and pages need Linux "
+                                       "5.4 to be cold");
+        return NULL;
     }
-    return PyLong_FromSize_t(end - start);
+    return PyLong_FromSize_t(bytes);
 }
 
 PyMethodDef memrt__cold_methods[] = {

@@ -3,7 +3,7 @@
 
 #include "support/binding.h"
 
-/// Allocators of memory in files.
+/// Allocators in files.
 
 extern PyMethodDef memrt__file_methods[];
 

@@ -14,7 +14,7 @@
 #include "runtime/os/linux/control_group.h"
 #include "runtime/os/os.h"
 
-/* Memory in files without names, on Linux. */
+/* Memory in files without names, and memory that is not needed soon, on Linux. */
 
 /// Open a new file in a folder and remove its name, where the file system cannot create a file
 /// without a name.
@@ -86,6 +86,19 @@ int memrt__os_map_file(void *address, size_t size, const char *folder)
     error = error != 0 ? error : map_over(address, size, file);
     close(file);
     return error;
+}
+
+#ifndef MADV_COLD
+#define MADV_COLD 20 /* headers before Linux 5.4 */
+#define MADV_PAGEOUT 21
+#endif
+
+bool memrt__os_cold(void *address, size_t size, bool now)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0 && size != 0);
+    return madvise(address, size, now ? MADV_PAGEOUT : MADV_COLD) == 0;
 }
 
 bool memrt__os_can_map_file(const char *folder)

@@ -359,3 +359,25 @@ TEST(default_policy_may_use_files)
 {
     child_expect_success(set_default, NULL);
 }
+
+TEST(cold_pages_keep_their_contents)
+{
+    size_t bytes;
+    create(FOLDER);
+    unsigned char *block = (unsigned char *)allocate(SIZE), *data = block + MEMRT_HEADER_SIZE;
+    memset(data, 7, SIZE - MEMRT_HEADER_SIZE);
+    for (int pageout = 0; pageout < 2; pageout++) {
+        ck_assert_int_eq(api->pages_cold(data, 3 * PAGE + 1, pageout, &bytes), MEMRT_OK);
+        ck_assert_uint_eq(bytes, 3 * PAGE);
+        ck_assert_int_eq(api->pages_cold(data + 1, 3 * PAGE, pageout, &bytes), MEMRT_OK);
+        ck_assert_uint_eq(bytes, 2 * PAGE);
+        ck_assert_int_eq(api->pages_cold(data + 1, PAGE, pageout, &bytes), MEMRT_OK);
+        ck_assert_uint_eq(bytes, 0);
+        ck_assert_int_eq(data[0] & data[PAGE] & data[2 * PAGE], 7);
+    }
+    kernel_refuse(KERNEL_ADVISE, 0, 1);
+    ck_assert_int_eq(api->pages_cold(data, PAGE, 1, &bytes), MEMRT_ENOTSUP);
+    ck_assert_int_eq(api->pages_cold(data, SIZE_MAX, 1, &bytes), MEMRT_EINVAL);
+    release(block, SIZE);
+    end();
+}

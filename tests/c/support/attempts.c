@@ -313,6 +313,13 @@ static outcome_t try_allocator_file(ground_t *ground)
                           ground->made_guard.alloc == NULL);
 }
 
+static outcome_t try_pages_cold(ground_t *ground)
+{
+    size_t bytes;
+    REQUIRE(api->pages_cold(ground, sizeof(*ground), 0, &bytes) == MEMRT_OK);
+    return MADE;
+}
+
 static outcome_t try_placement_read(ground_t *ground)
 {
     memrt_placement_t placement = {.struct_size = sizeof(placement)};
@@ -1108,7 +1115,8 @@ const slot_t slots[] = {
     CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), CREATOR(freeze), PLAIN(thaw), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     PLAIN(set_write_frames), MODEST(policy_option_set),
-    CREATOR(allocator_placed), CREATOR(allocator_file), PLAIN(placement_read), MODEST(policy_placement),
+    CREATOR(allocator_placed), CREATOR(allocator_file),
+    PLAIN(pages_cold), PLAIN(placement_read), MODEST(policy_placement),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

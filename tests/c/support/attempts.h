@@ -60,7 +60,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 180 };
+enum { SLOTS = 181 };
 
 extern const slot_t slots[SLOTS];
 

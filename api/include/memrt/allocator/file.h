@@ -3,6 +3,8 @@
 
 /// Memory in files, for blocks larger than the memory of the machine.
 
+#include <stddef.h>
+
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
@@ -28,6 +30,16 @@ extern "C" {
 ///            processes must not share.
 /// Failure:   MEMRT_EINVAL where no file can be made in `folder`; MEMRT_ENOMEM.
 typedef memrt_status_t (*memrt_allocator_file_fn)(const char *folder, memrt_allocator_t *out);
+
+/// Advise the system that the whole pages inside a range are not needed soon: it takes their memory
+/// before other memory, or right now with `pageout`. The contents stay; pages of files go to their
+/// files, other pages to swap space. The range may have any memory of this process.
+///
+/// Threads: other threads may use the memory meanwhile. With `pageout` the call waits for the disk.
+/// Failure: MEMRT_EINVAL for a range past the address space; MEMRT_ENOTSUP for locked memory,
+///          addresses without memory, and Linux before 5.4. `*bytes` gets the bytes of the pages.
+typedef memrt_status_t (*memrt_pages_cold_fn)(const void *address, size_t size, int pageout,
+                                              size_t *bytes);
 
 #ifdef __cplusplus
 }
