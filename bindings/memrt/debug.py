@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from memrt._allocators.allocator_source import set_default_allocator
     from memrt._allocators.placement import placement
     from memrt._arrays.freezing import freeze
+    from memrt._arrays.paging import cold
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
@@ -69,8 +70,8 @@ else:
             "memrt._allocators.allocator_source": "set_default_allocator",
             "memrt._policy.enabling": "enabled",
             "memrt._policy.limit": "limits",
-            "memrt._allocators.placement": "placement",
             "memrt._policy.live_policies": "default_policy policies",
+            "memrt._allocators.placement": "placement",
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",
@@ -105,6 +106,7 @@ __all__ = [
     "TraceError",
     "assert_no_leaks",
     "check_symbols",
+    "cold",
     "default_policy",
     "dump",
     "dump_on_refusal",
