@@ -84,13 +84,16 @@ static bool read_at_rest(memrt_snapshot_t *snapshot)
     }
     memrt__stats_resume();
     snapshot->nanoseconds = memrt__os_now_ns() - start;
+    if (snapshot->struct_size >= sizeof(*snapshot)) {
+        snapshot->generation = memrt__stats_generation();
+    }
     return consistent;
 }
 
 static bool has_sizes(const memrt_snapshot_t *snapshot)
 {
     size_t i = 0;
-    if (snapshot->struct_size < sizeof(*snapshot) ||
+    if (snapshot->struct_size < offsetof(memrt_snapshot_t, generation) ||
         (snapshot->levels == NULL && snapshot->level_count != 0)) {
         return false;
     }

@@ -28,6 +28,9 @@ bool memrt__stats_is_settled(const memrt__account_t *account);
 /// of the parent may have been in the middle of a report at the fork.
 void memrt__stats_forked(void);
 
+/// Return the number of forks between the process that loaded memrt and this process.
+uint64_t memrt__stats_generation(void);
+
 #if MEMRT_DEBUG
 /// Return whether the invariants of all accounts, their aggregates and shards hold. Figures that
 /// other threads may be changing are left out. Takes the lock of rank THREADS.

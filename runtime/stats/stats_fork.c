@@ -80,8 +80,16 @@ static void raise_account_peaks(memrt__account_t *account)
     memrt__level_raise_peaks(account->scope, 0);
 }
 
+static uint64_t generation; /* changes only in a child with a single thread */
+
+uint64_t memrt__stats_generation(void)
+{
+    return generation;
+}
+
 void memrt__stats_forked(void)
 {
+    generation++;
     memrt__lock(MEMRT__RANK_THREADS);
     visit_all_accounts(raise_peaks_by_rises);
     visit_all_accounts(clear_account_aggregates);

@@ -506,13 +506,14 @@ AT(memrt_level_stats_t, id, 16);
 AT(memrt_level_stats_t, parent, 24);
 AT(memrt_level_stats_t, name, 32);
 AT(memrt_level_stats_t, stats, 96);
-SIZE(memrt_snapshot_t, 56);
+SIZE(memrt_snapshot_t, 64);
 AT(memrt_snapshot_t, levels, 8);
 AT(memrt_snapshot_t, level_count, 16);
 AT(memrt_snapshot_t, threads, 24);
 AT(memrt_snapshot_t, thread_count, 32);
 AT(memrt_snapshot_t, readings, 40);
 AT(memrt_snapshot_t, nanoseconds, 48);
+AT(memrt_snapshot_t, generation, 56);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

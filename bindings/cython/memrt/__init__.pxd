@@ -715,6 +715,7 @@ cdef extern from "memrt/import.h":
         size_t thread_count
         uint64_t readings
         uint64_t nanoseconds
+        uint64_t generation
 
     ctypedef memrt_status_t (*memrt_snapshot_fn)(memrt_snapshot_t *snapshot) noexcept nogil
 

@@ -38,6 +38,9 @@ class Snapshot:
     """Work of the running threads, in the order of their first use of memrt."""
     nanoseconds: int
     """Time for which allocations of other threads may have waited."""
+    generation: int
+    """Forks between the process that imported memrt and this process. Counters continue in a forked
+    child, so only snapshots of one process, with one generation, have a difference."""
 
     def __repr__(self) -> str:
         policies = f"{len(self.policies)} {'policy' if len(self.policies) == 1 else 'policies'}"
@@ -79,7 +82,7 @@ def snapshot() -> Snapshot:
         raise RuntimeError(
             "counters must come to rest within 50 ms, got changes by other threads: call again"
         )
-    levels, threads, _, nanoseconds = found
+    levels, threads, _, nanoseconds, generation = found
     paths: dict[int, tuple[str, ...]] = {0: ()}
     policies, scopes = {}, {}
     for kind, number, parent, name, figures in levels:
@@ -88,4 +91,5 @@ def snapshot() -> Snapshot:
         elif kind == _SCOPE:
             paths[number] = (*paths[parent], name)
             scopes[paths[number]] = Stats(*figures)
-    return Snapshot(Stats(*levels[0][4]), policies, scopes, from_rows(threads), nanoseconds)
+    process, rows = Stats(*levels[0][4]), from_rows(threads)
+    return Snapshot(process, policies, scopes, rows, nanoseconds, generation)

@@ -77,8 +77,9 @@ static PyObject *create_result(const memrt_snapshot_t *snapshot)
         Py_XDECREF(levels);
         return NULL;
     }
-    return Py_BuildValue("(NNKK)", levels, threads, (unsigned long long)snapshot->readings,
-                         (unsigned long long)snapshot->nanoseconds);
+    return Py_BuildValue("(NNKKK)", levels, threads, (unsigned long long)snapshot->readings,
+                         (unsigned long long)snapshot->nanoseconds,
+                         (unsigned long long)snapshot->generation);
 }
 
 static PyObject *read_snapshot(PyObject *module, PyObject *unused)
@@ -100,7 +101,7 @@ static PyObject *read_snapshot(PyObject *module, PyObject *unused)
 
 PyMethodDef memrt__snapshot_methods[] = {
     {"snapshot", read_snapshot, METH_NOARGS,
-     "snapshot() -> (levels, threads, readings, nanoseconds) or None\n\n"
+     "snapshot() -> (levels, threads, readings, nanoseconds, generation) or None\n\n"
      "Return the statistics of all levels and threads at one moment. None: other threads changed\n"
      "counters all the time. A level is (kind, id, parent, name, stats)."},
     {NULL, NULL, 0, NULL},

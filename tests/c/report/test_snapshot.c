@@ -187,6 +187,33 @@ TEST(snapshot_at_rest_needs_one_reading)
     ck_assert_uint_eq(snapshot.readings, 1);
 }
 
+static void require_next_generation(void *context)
+{
+    memrt_snapshot_t snapshot = make_snapshot();
+    REQUIRE(api->snapshot(&snapshot) == MEMRT_OK);
+    REQUIRE(snapshot.generation == *(uint64_t *)context + 1);
+}
+
+TEST(forked_child_is_of_the_next_generation)
+{
+    memrt_snapshot_t snapshot = make_snapshot();
+    ck_assert_int_eq(api->snapshot(&snapshot), MEMRT_OK);
+    child_expect_success(require_next_generation, &snapshot.generation);
+    memrt_snapshot_t again = make_snapshot();
+    ck_assert_int_eq(api->snapshot(&again), MEMRT_OK);
+    ck_assert_uint_eq(again.generation, snapshot.generation);
+}
+
+TEST(snapshot_of_an_older_program_has_no_generation)
+{
+    memrt_snapshot_t snapshot = make_snapshot();
+    snapshot.struct_size = offsetof(memrt_snapshot_t, generation);
+    snapshot.generation = 77;
+    ck_assert_int_eq(api->snapshot(&snapshot), MEMRT_OK);
+    ck_assert_uint_eq(snapshot.generation, 77);
+    ck_assert_uint_ne(snapshot.nanoseconds, 0);
+}
+
 /// One thread frees blocks, and another thread takes snapshots.
 typedef struct frees {
     size_t done; ///< relaxed

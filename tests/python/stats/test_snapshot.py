@@ -1,5 +1,6 @@
 """Statistics of all levels at one moment."""
 
+import os
 import threading
 
 import memrt
@@ -31,6 +32,15 @@ def test_levels_have_the_figures_of_their_own_functions():
     assert repr(snapshot).startswith("<Snapshot: ")
     assert "B live, " in repr(snapshot)
     del kept
+
+
+def test_forked_child_is_of_the_next_generation():
+    before = take().generation
+    child = os.fork()
+    if child == 0:
+        os._exit(take().generation - before)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert take().generation == before
 
 
 def test_threads_that_allocate_go_on_after_a_snapshot():

@@ -40,6 +40,7 @@ typedef struct memrt_snapshot {
     size_t thread_count;           ///< elements of `threads`; on return the number of threads
     uint64_t readings;             ///< readings until no counter changed meanwhile
     uint64_t nanoseconds;          ///< time for which other threads may have waited
+    uint64_t generation;           ///< forks between the process that loaded memrt and this one
 } memrt_snapshot_t;
 
 /// Read the statistics of all levels at one moment. Without room for all levels or threads, the
@@ -49,7 +50,8 @@ typedef struct memrt_snapshot {
 ///          call. All figures are read between two equal readings of all counters, so each counter
 ///          had its value at one moment. A thread in the middle of one operation may have counted
 ///          the bytes of one block, and not yet the block. In a forked process, peaks of the parent
-///          stay bounded by `peak_error`.
+///          stay bounded by `peak_error`. Counters continue across a fork: to compare two
+///          snapshots, compare `generation` and the process id.
 /// Failure: MEMRT_EINVAL: struct_size is not set, or an array is NULL with elements;
 ///          MEMRT_EBUSY: other threads changed counters for 50 ms, by frees and by operations on
 ///          references. Then the figures are of several moments.
