@@ -16,7 +16,7 @@ from memrt._trace.buffer_events import BufferEvents
 from memrt._trace.events import EVENT_NAMES, MARK
 from memrt._trace.trace_file import Tables, collect_events, read_trace_file
 from memrt._trace.usage import TraceUsage, sum_usage
-from memrt._tracking.sites import Frame, Place, Site
+from memrt._tracking.sites import Frame, Place, Site, frame_of
 
 
 @public("memrt.types")
@@ -289,7 +289,7 @@ class Trace:
     def _frame(self, stored: tuple[int, int, int, int]) -> Frame:
         function, file, at, native = stored
         line, offset = (0, at) if native else (at, 0)
-        return Frame(self._text(function), self._text(file), line, offset, bool(native))
+        return frame_of(self._text(function), self._text(file), line, offset, bool(native))
 
 
 def _policies_of(tables: Tables) -> dict[int, TracePolicy]:

@@ -127,4 +127,4 @@ def calls_of(frames: Sequence[Frame]) -> list[Call]:
 
 def _call(frame: Frame) -> Call:
     return Call(frame.function or (str(frame) if frame.is_native else "?"),
-                frame.file or "", frame.line)  # fmt: skip
+                frame.source or frame.file or "", frame.line)  # fmt: skip

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from memrt import _memrt
 from memrt._support.public import public
+from memrt._tracking.debug_info import native_line
 from memrt._tracking.user_code import library_call, user_call, where
 
 
@@ -27,23 +28,39 @@ class Frame(NamedTuple):
     """
 
     function: str | None
-    """Name of the function; None if the loader knows no name."""
+    """Name of the function; None if neither the loader nor a symbol table knows the name."""
     file: str | None
     """Source file of Python code, or shared object of native code; None for code generated at run
     time."""
     line: int
-    """Source line; 0 for native code."""
+    """Source line; 0 for native code without debug information."""
     offset: int
     """Offset in native code: bytes from the start of the function, or of the object if the function
     is not known."""
     is_native: bool
     """Whether the call is in native code."""
+    source: str | None = None
+    """Source file of native code with debug information; None for all other code."""
 
     def __str__(self) -> str:
         if self.is_native:
             object_name = os.path.basename(self.file or "code made at run time")
-            return f"{self.function or ''}+{self.offset:#x} in {object_name}"
+            line = f" ({where(self.source, self.line)})" if self.source else ""
+            return f"{self.function or ''}+{self.offset:#x} in {object_name}{line}"
         return f"{self.function} at {where(str(self.file), self.line)}"
+
+
+def native_frame(function: str | None, file: str | None, offset: int) -> Frame:
+    """Return a native call, described by symbols and debug information."""
+    found = native_line(file, function, offset)
+    return Frame(found.function, file, found.line, found.offset, True, found.source)
+
+
+def frame_of(function: str | None, file: str | None, line: int, offset: int, native: bool) -> Frame:
+    """Return a call as the C library describes it."""
+    if native:
+        return native_frame(function, file, offset)
+    return Frame(function, file, line, offset, False)
 
 
 def full_text(frame: Frame) -> str:
@@ -162,7 +179,7 @@ def site_of(number: int) -> Site | None:
     """Return the site of a number; None for 0 and for numbers without a site."""
     found = _sites.get(number)
     if found is None and number != 0:
-        frames = [Frame(*frame) for frame in _memrt.site_frames(number)]
+        frames = [frame_of(*frame) for frame in _memrt.site_frames(number)]
         if frames:
             found = _sites[number] = Site(number, tuple(_remove_loop_frames(frames)))
     return found

@@ -1,14 +1,17 @@
 """Allocation sites, and samples of allocations."""
 
+import ctypes.util
 import gc
 import importlib
 import math
 import os
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import traceback
+from pathlib import Path
 
 import memrt
 import numpy as np
@@ -138,6 +141,34 @@ def test_native_frames_come_before_python_frames():
     assert all("libmemrt" not in (f.file or "") for f in natives)
     assert frames[len(natives)].function == "load"
     assert "_memrt" in str(natives[0])
+
+
+@pytest.fixture
+def native_buffer(compile_library):
+    """Return a block that a C library with debug information allocated."""
+    if ctypes.util.find_library("dw") is None:
+        pytest.skip("needs libdw (Debian: libdw1)")
+    python = sysconfig.get_paths()["include"]
+    path = compile_library("native_site.c", "-O0", "-fno-omit-frame-pointer", "-isystem", python)
+    library = ctypes.PyDLL(str(path))
+    library.allocate_in_library.restype = ctypes.c_void_p
+    library.free_in_library.argtypes = [ctypes.c_void_p]
+    with memrt.debug.tracking(native=12):
+        address = library.allocate_in_library(ctypes.c_size_t(777))
+        (buffer,) = [each for each in memrt.debug.live() if each.address == address]
+        yield buffer
+    library.free_in_library(address)
+
+
+def test_native_frames_have_names_and_lines_of_debug_information(native_buffer):
+    inner, outer = native_buffer.site.frames[:2]
+    assert (inner.function, outer.function) == ("allocate_in_helper", "allocate_in_library")
+    assert os.path.basename(inner.source) == os.path.basename(outer.source) == "native_site.c"
+    source = Path(inner.source).read_text().splitlines()
+    assert "block_alloc" in source[inner.line - 1]
+    assert "allocate_in_helper" in source[outer.line - 1]
+    assert f"native_site.c:{inner.line})" in str(inner)
+    assert inner.file == outer.file != inner.source
 
 
 def test_native_frames_omit_the_interpreter_loop():

@@ -31,8 +31,8 @@ class _Frames:
         if key not in self._numbers:
             self._numbers[key] = len(self.listed)
             listed: dict[str, Any] = {"name": name}
-            if frame.file is not None:
-                listed["file"] = frame.file
+            if (file := frame.source or frame.file) is not None:
+                listed["file"] = file
             if frame.line:
                 listed["line"] = frame.line
             self.listed.append(listed)
