@@ -54,8 +54,9 @@ static bool is_accounting_strict(void)
 /// limit of file sizes, the system would send SIGXFSZ. Returns 0, or the errno.
 static int set_size(int file, size_t size, bool reserve)
 {
-    struct rlimit most;
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && size > most.rlim_cur) {
+    struct rlimit most = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_FSIZE, &most);
+    if (size > most.rlim_cur) {
         return EFBIG;
     }
     sigset_t all, before;

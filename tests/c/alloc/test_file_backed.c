@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/config/options.h"
@@ -270,6 +271,17 @@ TEST(strict_accounting_reserves_memory_files)
     end();
 }
 
+TEST(memory_file_needs_no_proc)
+{
+    create(NULL);
+    kernel_refuse(KERNEL_OPEN, 1, 1); /* the first call makes the file */
+    char *block = allocate(SIZE);
+    kernel_obey();
+    require_file(block + 64, "memfd:memrt");
+    release(block, SIZE);
+    end();
+}
+
 TEST(folder_must_exist_and_may_be_relative)
 {
     ck_assert_int_eq(api->allocator_file("/tmp/memrt-missing", &made), MEMRT_EINVAL);
@@ -313,6 +325,9 @@ TEST(policy_over_files_has_no_offset_alignment)
     memrt_policy_t *policy;
     ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_EINVAL);
     end();
+    options.allocator = &memrt__mapped_allocator;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    api->policy_release(policy);
     size_t before = memrt__options.alignment;
     memrt__options.alignment = 16;
     policy = create_policy(NULL);
