@@ -40,7 +40,7 @@ typedef struct memrt_snapshot {
     size_t thread_count;           ///< elements of `threads`; on return the number of threads
     uint64_t readings;             ///< readings until no counter changed meanwhile
     uint64_t nanoseconds;          ///< time for which other threads may have waited
-    uint64_t generation;           ///< forks between the process that loaded memrt and this one
+    uint64_t generation;           ///< forks from the process with the first load of memrt
 } memrt_snapshot_t;
 
 /// Read the statistics of all levels at one moment. Without room for all levels or threads, the
