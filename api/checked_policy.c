@@ -92,6 +92,15 @@ memrt_status_t memrt__checked_hook_add(const memrt_hook_t *hook, uint64_t *id)
     return memrt__plain_table.hook_add(hook, id);
 }
 
+memrt_status_t memrt__checked_fail_allocations(const memrt_failure_plan_t *plan)
+{
+    if (plan != NULL && plan->struct_size >= sizeof(*plan)) {
+        memrt__verify_source_policy("fail_allocations", plan->policy);
+        memrt__verify_optional_scope("fail_allocations", plan->scope);
+    }
+    return memrt__plain_table.fail_allocations(plan);
+}
+
 /// Verify the object of a limit. Both NULL: the process. Both given is a failure of the call.
 static void verify_limited(const char *call, const memrt_policy_t *policy,
                            const memrt_scope_t *scope)

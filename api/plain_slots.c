@@ -126,15 +126,6 @@ int memrt__plain_tracking_enabled(void)
     return memrt__tracking_is_on();
 }
 
-memrt_status_t memrt__plain_fail_allocations(const memrt_failure_plan_t *plan)
-{
-    if (plan != NULL && plan->struct_size < sizeof(*plan)) {
-        return MEMRT_EINVAL;
-    }
-    memrt__fault_set(plan);
-    return MEMRT_OK;
-}
-
 int memrt__plain_option(size_t index, memrt_option_t *out)
 {
     return memrt__options_row(index, out);

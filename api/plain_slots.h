@@ -22,7 +22,6 @@ memrt_status_t memrt__plain_stats_sizes(const memrt_policy_t *policy, memrt_size
 void memrt__plain_stats_reset_peak(memrt_policy_t *policy);
 int memrt__plain_tracking(int on);
 int memrt__plain_tracking_enabled(void);
-memrt_status_t memrt__plain_fail_allocations(const memrt_failure_plan_t *plan);
 int memrt__plain_option(size_t index, memrt_option_t *out);
 const char *memrt__plain_status_text(memrt_status_t status);
 int memrt__plain_policy_option(const memrt_policy_t *policy, size_t index, memrt_option_t *out);

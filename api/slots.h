@@ -109,7 +109,7 @@
     PLAIN(set_observer, memrt__user_observer_set)                                                  \
     CHECKED(observe, memrt__meminfo_observe)                                                       \
     PLAIN(release_unused, memrt__runtime_release_unused)                                           \
-    PLAIN(fail_allocations, memrt__plain_fail_allocations)                                         \
+    CHECKED(fail_allocations, memrt__fault_set)                                                    \
     PLAIN(failure_points, memrt__fault_points)                                                     \
     PLAIN(option, memrt__plain_option)                                                             \
     PLAIN(option_warning, memrt__options_warning)                                                  \
@@ -219,7 +219,8 @@
     CHECKED(freeze, memrt__freeze)                                                                 \
     CHECKED(thaw, memrt__thaw)                                                                     \
     PLAIN(allocator_file, memrt__file_backed_new)                                                  \
-    PLAIN(pages_cold, memrt__pages_cold)
+    PLAIN(pages_cold, memrt__pages_cold)                                                           \
+    PLAIN(failure_read, memrt__fault_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

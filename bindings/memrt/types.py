@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memrt._allocators.placement import Placement, PlacementAsked
     from memrt._arrays.alignment import Alignment
     from memrt._arrays.freezing import Frozen
+    from memrt._faults.outcomes import Exhaustion, FailurePoint
     from memrt._holders.naming import Referrer
     from memrt._holders.report import Holder, Holders, NamedReference
     from memrt._holders.retention import Retained, Retention
@@ -49,6 +50,7 @@ else:
         {
             "memrt._arrays.alignment": "Alignment",
             "memrt._arrays.freezing": "Frozen",
+            "memrt._faults.outcomes": "Exhaustion FailurePoint",
             "memrt._holders.naming": "Referrer",
             "memrt._holders.report": "Holder Holders NamedReference",
             "memrt._holders.retention": "Retained Retention",
@@ -85,6 +87,8 @@ __all__ = [
     "BlockEvent",
     "Buffer",
     "Column",
+    "Exhaustion",
+    "FailurePoint",
     "Frame",
     "Frozen",
     "Growth",

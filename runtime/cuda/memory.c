@@ -105,7 +105,8 @@ static memrt_status_t alloc_memory(const memrt__context_t *context, memrt__piece
         [MEMRT_MEMORY_PINNED] = alloc_pinned_memory,
     };
     piece->ordered = false;
-    return memrt__fault_is_due() ? MEMRT_ENOMEM : takes[piece->memory](context, piece);
+    return memrt__fault_is_due_on_device(piece->size) ? MEMRT_ENOMEM
+                                                      : takes[piece->memory](context, piece);
 }
 
 memrt_status_t memrt__memory_take(const memrt__context_t *context, memrt__piece_t *piece)

@@ -10,7 +10,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/memory_tool.h"
 #include "runtime/base/size.h"
-#include "runtime/config/fault_injection.h"
+#include "runtime/event/block_fault.h"
 
 static size_t external_bytes; /* any thread, relaxed add */
 
@@ -87,10 +87,19 @@ static void free_guarded(const memrt_meminfo_t *mi, char *start, size_t bytes)
     memrt__guard_pages_free(start);
 }
 
+/// Return the kind of a request for fault injection.
+static unsigned fault_kind_of(const memrt__block_request_t *request)
+{
+    if (request->moves) {
+        return MEMRT_FAULT_RESIZE;
+    }
+    return request->kind == MEMRT_KIND_BLOCK ? MEMRT_FAULT_BLOCK : MEMRT_FAULT_MEMINFO;
+}
+
 char *memrt__block_memory_alloc(const memrt__block_request_t *request,
                                 memrt__block_layout_t *layout)
 {
-    if (memrt__fault_is_due()) {
+    if (memrt__block_fault_is_due(fault_kind_of(request), request->size, request->policy)) {
         return NULL;
     }
     if (request->external != NULL) {

@@ -23,6 +23,7 @@ typedef struct memrt__block_request {
     memrt_kind_t kind;          ///< adopted and resizable blocks have no data in the block
     bool zeroed;                ///< whether to zero the data
     bool is_data_block;         ///< whether the block is the data of a resizable MemInfo
+    bool moves;                 ///< whether the block replaces another block, in a resize
     bool once;                  ///< one attempt: without reclaim, and without a failure event
     size_t behind;              ///< bytes of data that belong to a header without data
     memrt__alloc_event_t event; ///< sampling weight and site for the live set

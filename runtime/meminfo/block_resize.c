@@ -5,7 +5,7 @@
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
-#include "runtime/config/fault_injection.h"
+#include "runtime/event/block_fault.h"
 #include "runtime/event/block_observers.h"
 #include "runtime/event/names_observer.h"
 #include "runtime/meminfo/access/freeze.h"
@@ -41,13 +41,20 @@ static bool is_frozen(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_FROZEN) != 0;
 }
 
+static bool is_resize_to_fail(const memrt_meminfo_t *mi, size_t size)
+{
+    return memrt__block_fault_is_due(MEMRT_FAULT_RESIZE, size, memrt__policy_of(mi));
+}
+
 /// Resize by copying header and data to a new block, which is not frozen. Observers know the new
 /// block before the old memory is freed. NULL: out of memory.
 static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
                                        memrt__block_layout_t *layout)
 {
-    memrt__block_request_t request = {
-        .policy = memrt__policy_of(mi), .size = size, .event.guarded = is_guarded(mi)};
+    memrt__block_request_t request = {.policy = memrt__policy_of(mi),
+                                      .size = size,
+                                      .moves = true,
+                                      .event.guarded = is_guarded(mi)};
     char *start = memrt__block_memory_alloc(&request, layout);
     if (start == NULL) {
         return NULL;
@@ -74,7 +81,7 @@ static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
 static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
                                       const memrt__block_layout_t *layout, size_t size)
 {
-    if (memrt__fault_is_due()) {
+    if (is_resize_to_fail(mi, size)) {
         return NULL;
     }
     memrt__block_before_t before = {NULL, mi->data, mi->size};
@@ -110,7 +117,7 @@ static bool resize_in_place(memrt_meminfo_t *mi, const memrt__block_layout_t *ol
 {
     MEMRT__ASSERT(size > mi->size || memrt__block_is_reserved(mi));
     bool grows = size > mi->size;
-    if ((grows && memrt__fault_is_due()) || !resize_memory_in_place(mi, old, layout)) {
+    if ((grows && is_resize_to_fail(mi, size)) || !resize_memory_in_place(mi, old, layout)) {
         return false;
     }
     memrt__block_before_t before = {mi, mi->data, mi->size};

@@ -40,7 +40,10 @@ std::uint64_t live()
 /// Let each request of memory fail, or none.
 void fail_requests(bool fail)
 {
-    memrt_failure_plan_t plan = {sizeof(plan), 1, 1, 1};
+    memrt_failure_plan_t plan = {};
+    plan.struct_size = sizeof(plan);
+    plan.nth = plan.every = 1;
+    plan.this_thread_only = 1;
     EXPECT(memrt::table()->fail_allocations(fail ? &plan : nullptr) == MEMRT_OK);
 }
 

@@ -31,7 +31,7 @@ import memrt
 import numpy as np
 import probe
 from memrt import _memrt, adaptors
-from memrt.testing import fail_allocations
+from memrt.testing import exhaust, fail_allocations
 from opentelemetry.metrics import NoOpMeterProvider
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
@@ -296,6 +296,9 @@ def clear_array(array: np.ndarray) -> None:
     array.fill(0)
 
 
+POINT_FIELDS = (1, "block", 10, None, None, "None", 1, 10, True)
+POINT = memrt.types.FailurePoint(*POINT_FIELDS)
+EXHAUSTED = memrt.types.Exhaustion("what", (POINT,), 0)
 VOLATILE = memrt.volatile(clear_array, 3)
 LIMITED_POLICY = memrt.Policy(name="limited", decay=50)
 BUFFER = memrt.types.Buffer(reserve=LARGE)
@@ -1552,6 +1555,28 @@ CASES: dict[str, Case] = {
     "memrt.testing.fail_allocations.points": Case(
         lambda g: g.plan.points, enter_plan, leave_plan, NOT_MEMRTS
     ),
+    "memrt.testing.fail_allocations.failed": Case(
+        lambda g: g.plan.failed, enter_plan, leave_plan, NOT_MEMRTS
+    ),
+    "memrt.testing.fail_allocations.kind": Case(
+        lambda g: g.plan.kind, enter_plan, leave_plan, NOT_MEMRTS
+    ),
+    "memrt.testing.fail_allocations.nbytes": Case(
+        lambda g: g.plan.nbytes, enter_plan, leave_plan, NOT_MEMRTS
+    ),
+    # Fault injection itself is in use, and the function does not fail in each call.
+    "memrt.testing.exhaust": Case(lambda g: exhaust(list, this_thread=True), faults=SYSTEM),
+    "memrt.types.FailurePoint": Case(lambda g: memrt.types.FailurePoint(*POINT_FIELDS)),
+    "memrt.types.FailurePoint.__repr__": Case(lambda g: repr(POINT)),
+    "memrt.types.Exhaustion": Case(lambda g: memrt.types.Exhaustion("what", (POINT,), 0)),
+    "memrt.types.Exhaustion.__repr__": Case(lambda g: repr(EXHAUSTED)),
+    "memrt.types.Exhaustion.__str__": Case(lambda g: str(EXHAUSTED)),
+    "memrt.testing.fail_allocations.__repr__": Case(
+        lambda g: repr(g.plan), enter_plan, leave_plan, NOT_MEMRTS
+    ),
+    "memrt.types.FailurePoint.is_problem": Case(lambda g: POINT.is_problem),
+    "memrt.types.Exhaustion.problems": Case(lambda g: EXHAUSTED.problems),
+    "memrt.types.Exhaustion.summary": Case(lambda g: EXHAUSTED.summary),
     # --- Functions of the extension that the package calls and does not re-export. ---
     "_memrt.take_over": Case(
         lambda g: _memrt.take_over(g.left[0], None),
@@ -1596,12 +1621,12 @@ CASES: dict[str, Case] = {
     "_memrt.set_tracking": Case(lambda g: _memrt.set_tracking(_memrt.tracking_enabled())),
     "_memrt.tracking_enabled": Case(lambda g: _memrt.tracking_enabled()),
     "_memrt.fail_allocations": Case(
-        lambda g: _memrt.fail_allocations(0, 0, True),
+        lambda g: _memrt.fail_allocations(0, 0, True, 0, 0, 0, None, None),
         after=lambda g: _memrt.stop_failing(),
         faults=NOT_MEMRTS,
     ),
     "_memrt.stop_failing": Case(lambda g: _memrt.stop_failing(), faults=NOT_MEMRTS),
-    "_memrt.failure_points": Case(lambda g: _memrt.failure_points(), faults=NOT_MEMRTS),
+    "_memrt.failure_read": Case(lambda g: _memrt.failure_read(), faults=NOT_MEMRTS),
     "_memrt.one_object": Case(lambda g: _memrt.one_object({}, 1, g.policy)),
     "_memrt.exact_peak_open": Case(lambda g: _memrt.exact_peak_open(), after=leave_exact),
     "_memrt.exact_peak_close": Case(lambda g: _memrt.exact_peak_close(), enter_exact, leave_exact),

@@ -706,7 +706,8 @@ static void do_refuse(input_t *input)
     memrt_failure_plan_t plan = {.struct_size = sizeof(plan),
                                  .nth = 1 + how % 4,
                                  .every = how >> 2 & 1,
-                                 .this_thread_only = 1};
+                                 .this_thread_only = 1,
+                                 .kinds = how >> 3};
     if (refusing) {
         return;
     }

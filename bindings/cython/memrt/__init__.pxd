@@ -795,10 +795,24 @@ cdef extern from "memrt/import.h":
         uint64_t nth
         uint64_t every
         int this_thread_only
+        size_t min_size
+        size_t max_size
+        const memrt_policy_t *policy
+        const memrt_scope_t *scope
+        uint32_t kinds
 
     ctypedef memrt_status_t (*memrt_fail_allocations_fn)(const memrt_failure_plan_t *plan) noexcept nogil
 
     ctypedef uint64_t (*memrt_failure_points_fn)() noexcept nogil
+
+    ctypedef struct memrt_failure_t:
+        size_t struct_size
+        uint64_t points
+        uint64_t failed
+        uint64_t size
+        uint32_t kind
+
+    ctypedef memrt_status_t (*memrt_failure_read_fn)(memrt_failure_t *out) noexcept nogil
 
     ctypedef struct memrt_limit_t:
         size_t struct_size
@@ -1084,6 +1098,7 @@ cdef extern from "memrt/import.h":
         memrt_thaw_fn thaw
         memrt_allocator_file_fn allocator_file
         memrt_pages_cold_fn pages_cold
+        memrt_failure_read_fn failure_read
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -1171,6 +1186,11 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_CUDA_STREAM_LEGACY
     const uint64_t MEMRT_CUDA_STREAM_NONE
     const uint64_t MEMRT_CUDA_STREAM_PER_THREAD
+    const uint64_t MEMRT_FAULT_BLOCK
+    const uint64_t MEMRT_FAULT_DEVICE
+    const uint64_t MEMRT_FAULT_MEMINFO
+    const uint64_t MEMRT_FAULT_RECORD
+    const uint64_t MEMRT_FAULT_RESIZE
     const uint64_t MEMRT_FEATURE_CHECKING
     const uint64_t MEMRT_FEATURE_COUNTERS
     const uint64_t MEMRT_FEATURE_PROBES

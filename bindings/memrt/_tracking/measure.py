@@ -132,7 +132,7 @@ class Measure:
     def enter_context(self) -> None:
         """Count the allocations of this context."""
         enter_scope(self, self._scope)
-        if not _is_on_memrt():
+        if not is_on_memrt():
             handlers.push(self, _memrt.default_handler())
 
     def _undo(self) -> None:
@@ -203,6 +203,6 @@ class Measure:
         return (buffer.scope or "")[len(self._path) :] or None
 
 
-def _is_on_memrt() -> bool:
+def is_on_memrt() -> bool:
     name = _memrt.handler_name()
     return name is not None and (name == "memrt" or name.startswith("memrt:"))

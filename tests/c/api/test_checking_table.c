@@ -652,6 +652,17 @@ static void add_hook(const memrt_api_t *checked, memrt_policy_t *policy)
     REQUIRE(checked->hook_add(&hook, &id) == MEMRT_OK);
     REQUIRE(checked->hook_remove(id) == MEMRT_OK);
 }
+
+static void fail_allocations(const memrt_api_t *checked, memrt_policy_t *policy,
+                             memrt_scope_t *scope)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .policy = policy, .scope = scope};
+    REQUIRE(checked->fail_allocations(&plan) == MEMRT_OK);
+    plan.struct_size = 0;
+    REQUIRE(checked->fail_allocations(&plan) == MEMRT_EINVAL);
+    REQUIRE(checked->fail_allocations(NULL) == MEMRT_OK);
+}
+
 static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
 
 #define NEW_OPTIONS                                                                                \
@@ -694,6 +705,7 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(limit_set_soft, KNOWN,                                                                    \
          REQUIRE(checked->limit_set_soft(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))                \
     SLOT(hook_add, HELD, add_hook(checked, owner))                                                 \
+    SLOT(fail_allocations, HELD, fail_allocations(checked, owner, NULL))                           \
     SLOT(cuda_new, HELD, (void)!checked->cuda_new(1, CUDA_OPTIONS, &made_mi))                      \
     SLOT(cuda_adopt, HELD, (void)!checked->cuda_adopt(0, 0, CUDA_OPTIONS, &made_mi))               \
     SLOT(dlpack_adopt, HELD,                                                                       \
@@ -719,6 +731,7 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(scope_stats_sizes, KNOWN,                                                                 \
          REQUIRE(checked->scope_stats_sizes(owner, &made_counts) == MEMRT_OK))                     \
     SLOT(scope_reset_peak, KNOWN, checked->scope_reset_peak(owner))                                \
+    SLOT(fail_allocations, HELD, fail_allocations(checked, NULL, owner))                           \
     SLOT(limit_set, HELD, REQUIRE(checked->limit_set(NULL, owner, MEMRT_NO_LIMIT) == MEMRT_OK))    \
     SLOT(limit_read, HELD, REQUIRE(checked->limit_read(NULL, owner, &made_limit) == MEMRT_OK))     \
     SLOT(limit_set_soft, HELD,                                                                     \

@@ -147,12 +147,18 @@ TEST(option_and_warning_lists_end_after_last_row)
     ck_assert_ptr_null(api->option_warning(SIZE_MAX));
 }
 
-TEST(short_failure_plan_is_refused_and_old_plan_stays)
+TEST(invalid_failure_plan_is_refused_and_old_plan_stays)
 {
     memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
     ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
-    plan.struct_size--;
-    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_EINVAL);
+    memrt_failure_plan_t bad[] = {plan, plan, plan};
+    bad[0].struct_size = offsetof(memrt_failure_plan_t, min_size) - 1;
+    bad[1].min_size = 2;
+    bad[1].max_size = 1;
+    bad[2].kinds = MEMRT_FAULT_RECORD << 1;
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(api->fail_allocations(&bad[i]), MEMRT_EINVAL);
+    }
     ck_assert_ptr_null(api->block_alloc(NULL, 10));
     ck_assert_uint_ge(api->failure_points(), 1);
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);

@@ -1,0 +1,1 @@
+"""Fault injection: plans of failures, and functions under every failure."""
