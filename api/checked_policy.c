@@ -52,6 +52,13 @@ memrt_status_t memrt__checked_policy_placement(const memrt_policy_t *policy,
     return memrt__plain_table.policy_placement(policy, out);
 }
 
+memrt_status_t memrt__checked_policy_reset(memrt_policy_t *policy, size_t *bytes, char *why,
+                                           size_t length)
+{
+    memrt__verify_source_policy("policy_reset", policy);
+    return memrt__plain_table.policy_reset(policy, bytes, why, length);
+}
+
 memrt_status_t memrt__checked_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
 {
     memrt__verify_report_policy("stats_read", policy);

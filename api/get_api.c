@@ -58,7 +58,8 @@ SLOT_AT(try_unique, 161);
 SLOT_AT(thaw, 163);
 SLOT_AT(pages_cold, 165);
 SLOT_AT(failure_read, 166);
-_Static_assert(sizeof(memrt_api_t) == 167 * 8, "slots are only ever appended");
+SLOT_AT(policy_reset, 167);
+_Static_assert(sizeof(memrt_api_t) == 168 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -46,6 +46,7 @@
 #include "runtime/report/mappings.h"
 #include "runtime/report/memory_stats.h"
 #include "runtime/report/placement.h"
+#include "runtime/report/policy_reset.h"
 #include "runtime/report/oom_report.h"
 #include "runtime/report/snapshot.h"
 #include "runtime/runtime.h"
@@ -220,7 +221,8 @@
     CHECKED(thaw, memrt__thaw)                                                                     \
     PLAIN(allocator_file, memrt__file_backed_new)                                                  \
     PLAIN(pages_cold, memrt__pages_cold)                                                           \
-    PLAIN(failure_read, memrt__fault_read)
+    PLAIN(failure_read, memrt__fault_read)                                                         \
+    CHECKED(policy_reset, memrt__policy_reset)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -10,6 +10,7 @@
 #include "runtime/os/lock.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_sweep.h"
+#include "runtime/stats/retire.h"
 
 /// Visitor, called with a reference to the policy and a copy of its allocator, without a lock.
 /// Returns true to end the visit.
@@ -151,6 +152,30 @@ size_t memrt__policy_cached(const memrt_policy_t *policy)
     }
     memrt_allocator_t allocator = copy_allocator(policy);
     return memrt__is_shared_heap(&allocator) ? 0 : memrt__allocator_cached(&allocator);
+}
+
+bool memrt__policy_is_empty(const memrt_policy_t *policy)
+{
+    MEMRT__ASSERT(!memrt__policy_is_subpolicy(policy));
+    memrt__lock(MEMRT__RANK_POLICIES);
+    bool empty = memrt__stats_is_idle(&policy->account);
+    const memrt_policy_t *next = policy->first_subpolicy;
+    for (; next != NULL && empty; next = next->next_of_base) {
+        empty = memrt__stats_is_idle(&next->account);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return empty;
+}
+
+size_t memrt__policy_release_own(const memrt_policy_t *policy)
+{
+    memrt_allocator_t allocator = copy_allocator(policy);
+    if (memrt__is_guard(&allocator)) {
+        memrt__guard_empty(&allocator);
+    }
+    return memrt__is_shared_heap(unwrap_guard(&allocator))
+               ? 0
+               : memrt__allocator_release_unused(&allocator);
 }
 
 memrt_status_t memrt__policy_placement(const memrt_policy_t *policy, memrt_placement_asked_t *out)

@@ -16,6 +16,13 @@
 /// serves all policies. NULL: the cached bytes of all allocators.
 size_t memrt__policy_cached(const memrt_policy_t *policy);
 
+/// Return true if no block of a base policy is live, in any scope. A block that another thread
+/// allocates meanwhile may be missed.
+bool memrt__policy_is_empty(const memrt_policy_t *policy);
+
+/// Give back the memory that only `policy` keeps. Returns bytes: 0 for memory of the heap.
+size_t memrt__policy_release_own(const memrt_policy_t *policy);
+
 /// See memrt_api_t.policy_placement.
 memrt_status_t memrt__policy_placement(const memrt_policy_t *policy, memrt_placement_asked_t *out);
 

@@ -498,6 +498,7 @@ SLOT(thaw, 163);
 SLOT(allocator_file, 164);
 SLOT(pages_cold, 165);
 SLOT(failure_read, 166);
+SLOT(policy_reset, 167);
 SIZE(memrt_adaptor_counts_t, 48);
 AT(memrt_adaptor_counts_t, resizes, 8);
 AT(memrt_adaptor_counts_t, frees, 16);

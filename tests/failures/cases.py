@@ -253,6 +253,15 @@ def keep(register: Callable[[], object]) -> None:
     registered[registered.index(None)] = register()
 
 
+def reset_refused(policy: memrt.Policy) -> None:
+    try:
+        policy.reset()
+    except RuntimeError:
+        pass
+    else:
+        raise AssertionError("a policy with live arrays was reset")
+
+
 def add_callback(ground: Ground) -> None:
     keep(lambda: memrt.debug.on_refusal(free_nothing))
 
@@ -299,6 +308,7 @@ def clear_array(array: np.ndarray) -> None:
 POINT_FIELDS = (1, "block", 10, None, None, "None", 1, 10, True)
 POINT = memrt.types.FailurePoint(*POINT_FIELDS)
 EXHAUSTED = memrt.types.Exhaustion("what", (POINT,), 0)
+EMPTY_POLICY = memrt.Policy(name="empty")
 VOLATILE = memrt.volatile(clear_array, 3)
 LIMITED_POLICY = memrt.Policy(name="limited", decay=50)
 BUFFER = memrt.types.Buffer(reserve=LARGE)
@@ -1086,6 +1096,11 @@ CASES: dict[str, Case] = {
     "memrt.Policy.options": Case(lambda g: g.policy.options),
     "memrt.Policy.handler": Case(lambda g: g.policy.handler),
     "memrt.Policy.stats": Case(lambda g: g.policy.stats()),
+    "memrt.Policy.reset": Case(lambda g: EMPTY_POLICY.reset()),
+    # CPython may lose an exception that a frame handles without memory.
+    "memrt.Policy.reset, refused": Case(
+        lambda g: reset_refused(g.policy), faults=("memrt", *SYSTEM)
+    ),
     "memrt.Policy.sizes": Case(lambda g: g.policy.sizes()),
     "memrt.Policy.__enter__": Case(
         lambda g: g.policy.__enter__(), after=leave_policies, sets_context=True
@@ -1597,6 +1612,7 @@ CASES: dict[str, Case] = {
     "_memrt.policy_option_set": Case(
         lambda g: _memrt.policy_option_set(LIMITED_POLICY.handler, "decay", "70")
     ),
+    "_memrt.policy_reset": Case(lambda g: _memrt.policy_reset(EMPTY_POLICY.handler)),
     "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),

@@ -209,6 +209,7 @@ typedef struct memrt_api {
     memrt_allocator_file_fn allocator_file MEMRT_MUST_CHECK;
     memrt_pages_cold_fn pages_cold MEMRT_MUST_CHECK;
     memrt_failure_read_fn failure_read MEMRT_MUST_CHECK;
+    memrt_policy_reset_fn policy_reset MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

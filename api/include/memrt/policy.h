@@ -70,6 +70,24 @@ typedef memrt_policy_t *(*memrt_policy_default_fn)(void);
 ///            MEMRT_ALLOCATOR; MEMRT_EINVAL for a bad allocator table; MEMRT_ENOMEM.
 typedef memrt_status_t (*memrt_policy_default_set_allocator_fn)(const memrt_allocator_t *allocator);
 
+/// Give all memory of a policy back at once, after a check that no block of the policy is live.
+///
+/// Each array, MemInfo, exported buffer and raw block of the policy in any scope is a live block,
+/// also with a single reference, and so is adopted memory. memrt never frees a live block. With a
+/// live block, the call changes nothing, and writes a text of several lines to `why`: the number of
+/// blocks, and the largest tracked blocks with references, names and allocation sites.
+///
+/// Without a live block, the allocator of the policy gives back its memory: chunks of an arena,
+/// cached mappings, blocks in quarantine. `bytes` has the bytes given back. The policy stays
+/// usable. A policy without an allocator or settings of its own keeps no memory, because memrt's
+/// heap serves all policies: `release_unused` gives memory of the heap back. NULL: the default
+/// policy. Threads: other threads may use the policy; a block that they allocate meanwhile is
+/// valid. Failure: MEMRT_EBUSY with a live block; MEMRT_ENOTSUP if libmemrt has no counters. `why`
+/// has at
+///          most `length` bytes with the final zero; 0: NULL is valid.
+typedef memrt_status_t (*memrt_policy_reset_fn)(memrt_policy_t *policy, size_t *bytes, char *why,
+                                                size_t length);
+
 /// Return the name; borrowed, valid while the policy is.
 typedef const char *(*memrt_policy_name_fn)(const memrt_policy_t *policy);
 

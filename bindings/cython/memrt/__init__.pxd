@@ -126,6 +126,9 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_status_t (*memrt_policy_default_set_allocator_fn)(const memrt_allocator_t *allocator) noexcept nogil
 
+    ctypedef memrt_status_t (*memrt_policy_reset_fn)(memrt_policy_t *policy, size_t *bytes,
+        char *why, size_t length) noexcept nogil
+
     ctypedef const char *(*memrt_policy_name_fn)(const memrt_policy_t *policy) noexcept nogil
 
     ctypedef size_t (*memrt_policy_alignment_fn)(const memrt_policy_t *policy) noexcept nogil
@@ -1099,6 +1102,7 @@ cdef extern from "memrt/import.h":
         memrt_allocator_file_fn allocator_file
         memrt_pages_cold_fn pages_cold
         memrt_failure_read_fn failure_read
+        memrt_policy_reset_fn policy_reset
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

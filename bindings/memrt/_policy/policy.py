@@ -20,13 +20,13 @@ from memrt._policy.limit_amount import (
     set_limit,
     set_soft_limit,
 )
+from memrt._policy.resetting import Resettable
 from memrt._policy.settings import ALL, described, fixed_error, guard_text, setting_text
 from memrt._stats.sizes import sizes as read_sizes
 from memrt._stats.snapshot import Stats, main_figures
 from memrt._stats.snapshot import stats as read_stats
 from memrt._support.html_table import html_table
 from memrt._support.leaving import end_block
-from memrt._support.process_object import ProcessObject
 from memrt._support.public import public
 from memrt._support.units import human_bytes
 
@@ -38,7 +38,7 @@ _SETTINGS = ("cache_limit", "decay", "hugepages")
 
 
 @public("memrt")
-class Policy(ProcessObject):
+class Policy(Resettable):
     """Allocator settings with an account of their own; a context manager.
 
     Inside ``with policy:`` the arrays that NumPy allocates in this context come from the policy.

@@ -3,6 +3,7 @@
 #include "allocators/allocator_capsule.h"
 #include "core/current_policy.h"
 #include "core/mem_handler.h"
+#include "core/owner.h"
 #include "support/arguments.h"
 #include "support/errors.h"
 #include "support/free_threading.h"
@@ -122,6 +123,31 @@ static PyObject *policy_option_set(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *policy_reset(PyObject *module, PyObject *handler)
+{
+    char why[2000];
+    size_t bytes;
+    memrt_status_t status;
+    (void)module;
+    if (!memrt__handler_is_own(handler)) {
+        PyErr_SetString(PyExc_TypeError, "handler must be a handler of memrt");
+        return NULL;
+    }
+    memrt__owner_drain();
+    Py_BEGIN_ALLOW_THREADS;
+    status = memrt__api()->policy_reset(memrt__handler_policy(handler), &bytes, why, sizeof(why));
+    Py_END_ALLOW_THREADS;
+    if (status == MEMRT_OK) {
+        return PyLong_FromSize_t(bytes);
+    }
+    PyObject *text = memrt__text(why);
+    if (text != NULL) {
+        PyErr_SetObject(PyExc_RuntimeError, text);
+        Py_DECREF(text);
+    }
+    return NULL;
+}
+
 static int append_option(PyObject *list, const memrt_option_t *option)
 {
     PyObject *pair = Py_BuildValue("(sN)", option->name, memrt__text(option->value));
@@ -233,6 +259,9 @@ PyMethodDef memrt__policy_methods[] = {
     {"policy_option_set", policy_option_set, METH_VARARGS,
      "policy_option_set(handler, name, value)\n\n"
      "Set an option of a live policy. A value of None follows the option of the process."},
+    {"policy_reset", policy_reset, METH_O,
+     "policy_reset(handler, /) -> bytes\n\n"
+     "Give all memory of a policy back. RuntimeError if a block is live."},
     {"policy_info", get_policy_info, METH_O,
      "policy_info(handler) -> (name, alignment, index, options)\n\n"
      "Return the properties of a policy. Alignment in bytes."},

@@ -639,6 +639,7 @@ static memrt_policy_t *made_policy;
 static memrt_scope_t *made_scope;
 static memrt_stats_t made_stats = {.struct_size = sizeof(made_stats)};
 static memrt_option_t made_option;
+static size_t made_bytes;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
 static memrt_limit_t made_limit = {.struct_size = sizeof(made_limit)};
 static memrt_reference_counts_t made_references = {.struct_size = sizeof(made_references)};
@@ -706,6 +707,7 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
          REQUIRE(checked->limit_set_soft(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))                \
     SLOT(hook_add, HELD, add_hook(checked, owner))                                                 \
     SLOT(fail_allocations, HELD, fail_allocations(checked, owner, NULL))                           \
+    SLOT(policy_reset, HELD, (void)!checked->policy_reset(owner, &made_bytes, NULL, 0))            \
     SLOT(cuda_new, HELD, (void)!checked->cuda_new(1, CUDA_OPTIONS, &made_mi))                      \
     SLOT(cuda_adopt, HELD, (void)!checked->cuda_adopt(0, 0, CUDA_OPTIONS, &made_mi))               \
     SLOT(dlpack_adopt, HELD,                                                                       \

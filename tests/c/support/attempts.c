@@ -500,6 +500,7 @@ ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
 ALWAYS(locate, api->locate(NULL, &(memrt_location_t){0}) == MEMRT_EINVAL)
 ALWAYS(failure_read, api->failure_read(&(memrt_failure_t){0}) == MEMRT_EINVAL)
+ALWAYS(policy_reset, api->policy_reset(ground->policy, &(size_t){0}, NULL, 0) != MEMRT_OK)
 ALWAYS(thaw, api->thaw(ground->mi) == MEMRT_ENOENT)
 ALWAYS(try_unique, api->try_unique(ground->sharer) == 0)
 ALWAYS(weak_acquire, api->weak_acquire(&(memrt_weak_t){0}) == NULL)
@@ -1113,7 +1114,7 @@ const slot_t slots[] = {
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     CREATOR(allocator_adaptor), CREATOR(policy_default_set_allocator),
     CREATOR(block_try_expand), PLAIN(block_usable_size), PLAIN(block_good_size),
-    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), CREATOR(freeze), PLAIN(thaw), PLAIN(failure_read), PLAIN(locate),
+    CREATOR(resizable_try_expand), CREATOR(weak_new), PLAIN(weak_acquire), PLAIN(try_unique), CREATOR(freeze), PLAIN(thaw), PLAIN(failure_read), PLAIN(policy_reset), PLAIN(locate),
     CREATOR(resizable_new_reserved), MODEST(resizable_try_shrink),
     PLAIN(set_write_frames), MODEST(policy_option_set),
     CREATOR(allocator_placed), CREATOR(allocator_file),

@@ -60,7 +60,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 182 };
+enum { SLOTS = 183 };
 
 extern const slot_t slots[SLOTS];
 

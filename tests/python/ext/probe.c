@@ -435,7 +435,7 @@ static PyObject *has_last_slot(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     const memrt_api_t *table = memrt_import();
-    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, failure_read)) : NULL;
+    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, policy_reset)) : NULL;
 }
 
 static int can_allocate(size_t nbytes)
