@@ -78,12 +78,12 @@ typedef memrt_status_t (*memrt_policy_default_set_allocator_fn)(const memrt_allo
 /// blocks, and the largest tracked blocks with references, names and allocation sites.
 ///
 /// Without a live block, the allocator of the policy gives back its memory: chunks of an arena,
-/// cached mappings, blocks in quarantine. `bytes` has the bytes given back. The policy stays
-/// usable. A policy without an allocator or settings of its own keeps no memory, because memrt's
-/// heap serves all policies: `release_unused` gives memory of the heap back. NULL: the default
-/// policy. Threads: other threads may use the policy; a block that they allocate meanwhile is
-/// valid. Failure: MEMRT_EBUSY with a live block; MEMRT_ENOTSUP if libmemrt has no counters. `why`
-/// has at
+/// cached mappings, blocks in quarantine. `bytes` has the bytes given back; an arena on memrt's
+/// heap also gives unused memory of the heap back. The policy stays usable. A policy without an
+/// allocator or settings of its own keeps no memory, because memrt's heap serves all policies:
+/// `release_unused` gives memory of the heap back. A NULL policy is the default policy.
+/// Threads: other threads may use the policy; a block that they allocate meanwhile is valid.
+/// Failure: MEMRT_EBUSY with a live block; MEMRT_ENOTSUP if libmemrt has no counters. `why` has at
 ///          most `length` bytes with the final zero; 0: NULL is valid.
 typedef memrt_status_t (*memrt_policy_reset_fn)(memrt_policy_t *policy, size_t *bytes, char *why,
                                                 size_t length);

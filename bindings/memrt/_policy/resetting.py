@@ -30,7 +30,7 @@ class Resettable(ProcessObject):
         Returns
         -------
         int
-            Bytes given back.
+            Bytes given back. An arena over memrt's heap also gives unused memory of the heap back.
 
         Raises
         ------

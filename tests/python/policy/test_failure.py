@@ -13,7 +13,7 @@ from memrt.testing import exhaust, fail_allocations
 
 def test_nth_and_every_choose_which_requests_fail():
     def outcome(**plan):
-        with fail_allocations(**plan):
+        with fail_allocations(kind="meminfo", **plan):
             return "".join("x" if failed(memrt.alloc) else "." for _ in range(9))
 
     def failed(create):
@@ -63,7 +63,7 @@ def test_fault_injection_refuses_nth_or_every_below_1(plan):
 
 
 def test_nested_fault_injection_raises_and_keeps_outer_plan():
-    with fail_allocations(10) as outer:
+    with fail_allocations(10, kind="meminfo") as outer:
         with pytest.raises(RuntimeError, match="already"), fail_allocations():
             pass
         memrt.alloc(10)

@@ -43,7 +43,7 @@ def test_whatever_refers_to_a_block_refuses_the_reset(refer):
         array = np.ones(1000)
     kept = refer(array)
     del array
-    with pytest.raises(RuntimeError, match="got 1 of 7.8 KiB"):
+    with pytest.raises(RuntimeError, match=r"got 1 of 7\.8 KiB"):
         policy.reset()
     assert kept is not None
     if isinstance(kept, memrt.types.Frozen):
