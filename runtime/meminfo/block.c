@@ -4,6 +4,7 @@
 #include "runtime/event/block_observers.h"
 #include "runtime/event/guard_sampling.h"
 #include "runtime/meminfo/access/freeze.h"
+#include "runtime/meminfo/arena/arena_block.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/meminfo/tiny.h"
@@ -79,12 +80,15 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
 memrt_meminfo_t *memrt__block_new_cached(memrt_policy_t *policy, size_t size, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__thread_or_null();
-    if (self == NULL || !policy->fast || !memrt__is_fast_size(size) ||
+    if (self == NULL || !(policy->fast || policy->bump) || !memrt__is_fast_size(size) ||
         memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
         return NULL;
     }
     memrt__account_t *account = &policy->account;
     memrt__tally_t tally = {account, memrt__thread_shard(self, account->index), true};
+    if (policy->bump) {
+        return tally.shard == NULL ? NULL : memrt__arena_block_new(&tally, policy, size, kind);
+    }
     memrt_meminfo_t *mi =
         tally.shard == NULL ? NULL : memrt__thread_cache_take(self, memrt__class_of_data(size));
     if (mi != NULL && !memrt__limit_ensure(tally.shard, account, size)) {
@@ -317,6 +321,10 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         if (memrt__block_delete_fast(mi)) {
             return;
         }
+        flags &= ~ends;
+    }
+    if (memrt__arena_block_delete(mi, flags)) {
+        return;
     }
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_TINY) != 0)) {
         free_tiny_meminfo(mi);

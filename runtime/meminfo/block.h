@@ -51,8 +51,9 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
 /// Slow path of memrt__block_new_fast(), for the most frequent cases: the gauge must report, the
 /// bin is empty, or no home is set. Take a block with data from the thread cache, refill the cache
 /// if necessary, and count the block. The reference count is 1. The caller must have checked for
-/// sampling. NULL: the policy or the size has no thread cache, an observer is on, or the system is
-/// out of memory; call memrt__block_new().
+/// sampling. A policy over an arena has blocks of the arena in place of a thread cache. NULL: the
+/// policy or the size has neither, an observer is on, or the system is out of memory; call
+/// memrt__block_new().
 memrt_meminfo_t *memrt__block_new_cached(memrt_policy_t *policy, size_t size, memrt_kind_t kind);
 
 /// Fast path: take a header without data from the thread cache, for an adopted or resizable

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/adaptors/arena.h"
 #include "runtime/alloc/file_backed.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/guard/guard_pages.h"
@@ -24,6 +25,12 @@ static size_t choose_alignment(size_t named, const memrt_allocator_t *allocator)
                : memrt__size_max(named, MEMRT_ALIGN_MIN);
 }
 
+/// Return whether blocks of a policy lie in an arena with their headers directly before the data.
+static bool is_bump(const memrt_policy_t *policy)
+{
+    return memrt__is_arena(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
+}
+
 /// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
 static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignment)
 {
@@ -42,6 +49,7 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE &&
                    !memrt__guard_pages_are_close(policy->limits.guard_sample);
     policy->tiny = policy->fast && !named;
+    policy->bump = is_bump(policy);
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
 }
@@ -205,6 +213,7 @@ static void put_allocator(memrt_policy_t *policy, const memrt_allocator_t *alloc
     policy->alignment = choose_alignment(policy->alignment, allocator);
     policy->fast &= memrt__is_heap(allocator);
     policy->tiny &= policy->fast;
+    policy->bump = is_bump(policy);
 }
 
 /// Replace the allocator of the default policy and of its subpolicies, which have no blocks.

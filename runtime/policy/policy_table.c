@@ -188,6 +188,7 @@ static bool is_policy_valid(const memrt_policy_t *policy)
            /* the fast path knows one layout: the header directly before the data */
            MEMRT__HOLDS(!policy->fast || policy->alignment == MEMRT_HEADER_SIZE) &&
            MEMRT__HOLDS(!policy->tiny || policy->fast) &&
+           MEMRT__HOLDS(!policy->bump || policy->alignment == MEMRT_HEADER_SIZE) &&
            MEMRT__HOLDS(memrt__is_name(policy->name)) &&
            (memrt__policy_is_subpolicy(policy) ? is_subpolicy_valid(policy)
                                                : is_base_valid(policy));

@@ -37,6 +37,7 @@ struct memrt_policy {
     size_t alignment;            ///< fixed; bytes
     bool tiny;   ///< fixed as `allocator`; no alignment was requested: small sizes use tiny blocks
     bool fast;   ///< fixed as `allocator`; the fast path may use thread caches for new blocks
+    bool bump;   ///< fixed as `allocator`; an arena with the alignment of the header
     size_t refs; ///< atomic; 0: the policy caches nothing from now on
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     size_t traced;                  ///< relaxed; number in an event trace; 0: in none

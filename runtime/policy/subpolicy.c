@@ -19,6 +19,7 @@ static void fill_subpolicy(memrt_policy_t *subpolicy, memrt_policy_t *base, memr
         .alignment = base->alignment,
         .tiny = base->tiny,
         .fast = base->fast,
+        .bump = base->bump,
         .base = base,
         .scope = scope,
     };
