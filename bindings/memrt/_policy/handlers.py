@@ -54,6 +54,19 @@ def handler_around(owner: object) -> Handler | None:
     return None
 
 
+def handler_below(kind: type) -> Handler | None:
+    """Return the handler below the topmost entries, whose owners are of one type.
+
+    None: the last entry in this context has an owner of another type, or there is no entry.
+    """
+    before = None
+    for entry in reversed(_stack.get()):
+        if not isinstance(entry.owner, kind):
+            break
+        before = entry.before
+    return _memrt.in_scope(before) if _memrt.is_memrt_handler(before) else before
+
+
 def push(owner: object, handler: Handler) -> None:
     """Set NumPy's handler in this context, and push an entry for `owner`."""
     applied = _memrt.in_scope(handler)

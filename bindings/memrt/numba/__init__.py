@@ -18,13 +18,20 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from memrt._support.public import import_at_first_use
 from memrt.numba import _containers, _contract, _finder
 
-__all__ = ["install", "installed", "table_nbytes", "tested_versions"]
+__all__ = ["install", "installed", "scratch", "table_nbytes", "tested_versions"]
 
 tested_versions = _contract.tested_versions
 table_nbytes = _containers.table_nbytes
+
+if TYPE_CHECKING:
+    from memrt.numba._scratch import scratch
+else:
+    __getattr__ = import_at_first_use(__name__, {"memrt.numba._scratch": "scratch"})
 
 
 def install(children: bool = False, refprune: bool = False) -> None:
