@@ -86,9 +86,9 @@ class scratch(arena):  # noqa: N801 (a context manager that reads like a functio
     holds the arrays of NumPy alone.
 
     As a decorator: results that are arrays, or tuples, lists and dicts with arrays, are copied,
-    each array and each view alone. The decorated function is a Python function: jitted functions cannot
-    call it, but call its ``__wrapped__``. While Numba compiles a function, NumPy allocates from the
-    code around the block, because the compiler keeps some of its arrays.
+    each array and each view alone. The decorated function is a Python function: jitted functions
+    cannot call it, but call its ``__wrapped__``. While Numba compiles a function, NumPy allocates
+    from the code around the block, because the compiler keeps some of its arrays.
 
     Ownership and threads: as for :class:`memrt.arena`. All calls share the arena of the decorator.
 
