@@ -3,7 +3,7 @@
 
 #include "support/binding.h"
 
-/// Control fault injection: allocations that fail on purpose.
+/// Functions of the package for fault injection.
 extern PyMethodDef memrt__failure_methods[];
 
 #endif

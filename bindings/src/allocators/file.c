@@ -8,7 +8,7 @@
 static PyObject *allocator_file(PyObject *module, PyObject *folder)
 {
     memrt_allocator_t made;
-    PyObject *path = NULL; /* bytes, for names that are no UTF-8 */
+    PyObject *path = NULL; /* bytes: names need not be UTF-8 */
     (void)module;
     if (folder != Py_None && !PyUnicode_FSConverter(folder, &path)) {
         return NULL;
