@@ -14,8 +14,10 @@ TEST = (ROOT / "tests/c/api/test_checking_table.c").read_text()
 COMMENT = re.compile(r"///[^\n]*|/\*.*?\*/", re.DOTALL)
 SLOT = re.compile(r"^    memrt_(\w+)_fn \1\b", re.MULTILINE)
 FUNCTION = re.compile(r"^typedef [^;]*?\(\*memrt_(\w+)_fn\)\((.*?)\);", re.DOTALL | re.MULTILINE)
-POLICY = re.compile(r"memrt_policy_t \*\w|memrt_(?:(?:new|cuda)_options|hook)_t \*|void \*policy\b")
-SCOPE = re.compile(r"memrt_scope_t \*\w")
+POLICY = re.compile(
+    r"memrt_policy_t \*\w|memrt_(?:(?:new|cuda)_options|hook|failure_plan)_t \*|void \*policy\b"
+)
+SCOPE = re.compile(r"memrt_scope_t \*\w|memrt_failure_plan_t \*")
 MEMINFO = re.compile(r"memrt_meminfo_t \*\w")
 
 
