@@ -2,24 +2,30 @@
 
 #include "support/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/alloc/adaptors/arena.h"
 #include "runtime/policy/policy.h"
 #include "support/crew.h"
 
-static memrt_policy_t *create_arena(size_t alignment)
+static memrt_policy_t *create_arena_over(const memrt_allocator_t *upstream, size_t alignment)
 {
     memrt_adaptor_options_t options = {.struct_size = sizeof(options), .kind = MEMRT_ADAPTOR_ARENA};
     memrt_allocator_t arena;
     memrt_policy_t *policy;
-    ck_assert_int_eq(api->allocator_adaptor(api->allocator_default(), &options, &arena), MEMRT_OK);
+    ck_assert_int_eq(api->allocator_adaptor(upstream, &options, &arena), MEMRT_OK);
     memrt_policy_options_t policy_options = {.struct_size = sizeof(policy_options),
                                              .name = "arena",
                                              .alignment = alignment,
                                              .allocator = &arena};
     ck_assert_int_eq(api->policy_new(&policy_options, &policy), MEMRT_OK);
     return policy;
+}
+
+static memrt_policy_t *create_arena(size_t alignment)
+{
+    return create_arena_over(api->allocator_default(), alignment);
 }
 
 static memrt_stats_t read_stats(const memrt_policy_t *policy)
@@ -187,6 +193,81 @@ TEST(tracked_and_named_blocks_leave_the_short_way)
     api->block_free(policy, tracked, 100);
     api->block_free(policy, early, 100);
     api->release(named);
+    end_policy(policy);
+}
+
+static void *alloc_external(size_t size, void *context)
+{
+    (void)context;
+    return malloc(size);
+}
+
+static void *realloc_external(void *ptr, size_t size, void *context)
+{
+    (void)context;
+    return realloc(ptr, size);
+}
+
+static void free_external(void *ptr, void *context)
+{
+    (void)context;
+    free(ptr);
+}
+
+TEST(blocks_of_another_layout_are_freed_by_it)
+{
+    static char foreign[10];
+    memrt_external_allocator_t external = {
+        .malloc = alloc_external, .realloc = realloc_external, .free = free_external};
+    memrt_policy_t *policy = create_arena(64);
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
+    memrt_meminfo_t *made[3];
+    ck_assert_int_eq(api->meminfo_adopt(foreign, 10, &options, &made[0]), MEMRT_OK);
+    options.alignment = 256;
+    ck_assert_int_eq(api->meminfo_new(100, &options, &made[1]), MEMRT_OK);
+    ck_assert_uint_eq((size_t)api->get_data(made[1]) % 256, 0);
+    options.alignment = 0;
+    options.external = &external;
+    ck_assert_int_eq(api->meminfo_new(100, &options, &made[2]), MEMRT_OK);
+    expect_live(policy, 3, 200, 3);
+    for (size_t i = 0; i < 3; i++) {
+        api->release(made[i]);
+    }
+    end_policy(policy);
+}
+
+static size_t upstream_room;
+
+static void *alloc_upstream(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    return upstream_room < size ? NULL : aligned_alloc(align, size);
+}
+
+static void free_upstream(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    free(ptr);
+}
+
+TEST(failure_of_the_upstream_counts_once)
+{
+    const memrt_allocator_t upstream = {.struct_size = sizeof(upstream),
+                                        .version = MEMRT_ALLOCATOR_VERSION,
+                                        .name = "short",
+                                        .alloc = alloc_upstream,
+                                        .free = free_upstream};
+    memrt_policy_t *policy = create_arena_over(&upstream, 64);
+    upstream_room = SIZE_MAX;
+    void *block = api->block_alloc(policy, 100);
+    ck_assert_ptr_nonnull(block);
+    upstream_room = 0;
+    ck_assert_ptr_null(api->block_alloc(policy, 300000));
+    ck_assert_uint_eq(read_stats(policy).failed, 1);
+    expect_live(policy, 1, 100, 0);
+    api->block_free(policy, block, 100);
     end_policy(policy);
 }
 

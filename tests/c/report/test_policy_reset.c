@@ -121,6 +121,33 @@ TEST(refusal_names_the_largest_blocks_with_their_references)
     api->policy_release(policy);
 }
 
+static size_t write_frames(memrt_frame_t *frames, size_t max)
+{
+    frames[0] = api->frame_new("load", "program.py", 3);
+    return max > 0;
+}
+
+TEST(refusal_has_the_allocation_site)
+{
+    memrt_policy_t *policy = create_policy("sites", NULL);
+    memrt_tracking_t on = {.struct_size = sizeof(on), .on = 1, .frames = 4}, before = on;
+    ck_assert_int_eq(api->tracking_get(&before), MEMRT_OK);
+    api->set_frames(write_frames);
+    ck_assert_int_eq(api->tracking_set(&on), MEMRT_OK);
+    void *blocks[7];
+    for (size_t i = 0; i < 7; i++) {
+        blocks[i] = api->block_alloc(policy, 100); /* equal sizes: the first found stay */
+    }
+    expect_refusal(policy, "\n  100 bytes, 1 reference, allocated in load");
+    for (size_t i = 0; i < 7; i++) {
+        api->block_free(NULL, blocks[i], 100);
+    }
+    expect_reset(policy);
+    api->set_frames(NULL);
+    ck_assert_int_eq(api->tracking_set(&before), MEMRT_OK);
+    api->policy_release(policy);
+}
+
 TEST(resizable_is_named_once_with_its_size)
 {
     memrt_policy_t *policy = create_policy("resizes", NULL);
