@@ -221,7 +221,8 @@ TEST(blocks_of_another_layout_are_freed_by_it)
         .malloc = alloc_external, .realloc = realloc_external, .free = free_external};
     memrt_policy_t *policy = create_arena(64);
     memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
-    memrt_meminfo_t *made[3];
+    memrt_meminfo_t *made[4];
+    ck_assert_int_eq(api->resizable_new_reserved(100, 1 << 20, &options, &made[3]), MEMRT_OK);
     ck_assert_int_eq(api->meminfo_adopt(foreign, 10, &options, &made[0]), MEMRT_OK);
     options.alignment = 256;
     ck_assert_int_eq(api->meminfo_new(100, &options, &made[1]), MEMRT_OK);
@@ -229,8 +230,8 @@ TEST(blocks_of_another_layout_are_freed_by_it)
     options.alignment = 0;
     options.external = &external;
     ck_assert_int_eq(api->meminfo_new(100, &options, &made[2]), MEMRT_OK);
-    expect_live(policy, 3, 200, 3);
-    for (size_t i = 0; i < 3; i++) {
+    expect_live(policy, 5, 300, 4);
+    for (size_t i = 0; i < 4; i++) {
         api->release(made[i]);
     }
     end_policy(policy);
