@@ -17,6 +17,7 @@
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/alloc/mapped.h"
+#include "runtime/alloc/placed/pool_fork.h"
 #include "runtime/config/options.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/memory.h"
@@ -108,6 +109,7 @@ static void prepare_fork(void)
     memrt__thread_safe_hold();
     memrt__lock_all();
     memrt__unwind_pause();
+    memrt__pool_fork_prepare();
 }
 
 /// Start the threads that were running before a fork. Runs on an allocating thread, under unknown
@@ -133,6 +135,7 @@ static void start_threads_later(void)
 
 static void finish_fork_in_parent(void)
 {
+    memrt__pool_fork_in_parent();
     memrt__unwind_resume();
     memrt__central_list_settle();
     memrt__unlock_all();
@@ -144,6 +147,7 @@ static void finish_fork_in_parent(void)
 /// Repair a child before another library's fork handler uses memrt there.
 static void repair_child(void)
 {
+    memrt__pool_fork_in_child();
     memrt__detour_forget();
     memrt__handover_forked();
     memrt__live_repair();

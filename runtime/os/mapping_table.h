@@ -36,6 +36,13 @@ void memrt__mapping_table_restore(size_t word, const void *address, size_t bytes
 /// Change the use of a mapping.
 void memrt__mapping_table_mark(const void *address, memrt__mapping_use_t use);
 
+/// Record that a mapping starts with pages of the pool (memrt__os_map_pool()), as many pages of
+/// `page` bytes as fit into the mapping; 0: no page. Returns false if the table lacks the mapping.
+bool memrt__mapping_table_set_pool(const void *address, size_t page);
+
+/// Return the bytes of pages of the pool at the start of a mapping.
+size_t memrt__mapping_table_pool(const void *address);
+
 /// Find the mapping that contains an address. Returns false if the table has no such mapping.
 bool memrt__mapping_table_find(uintptr_t address, uintptr_t *start, size_t *bytes,
                                memrt__mapping_use_t *use);

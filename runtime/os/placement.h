@@ -35,6 +35,29 @@ int memrt__os_lock_pages(void *address, size_t size);
 /// MEMRT__HUGE_PAGE. 0: all pages of the range are huge.
 int memrt__os_collapse(void *address, size_t size);
 
+/// Give memory to all pages of a range. A shortage is an error here, and no signal at a later
+/// write.
+int memrt__os_populate_all(void *address, size_t size);
+
+/// Huge pages that the system has in a pool for this use (hugetlb): pages of MEMRT__HUGE_PAGE or of
+/// MEMRT__GIANT_PAGE.
+#define MEMRT__GIANT_PAGE ((size_t)1 << 30)
+
+/// Map pages of the pool, `size` a multiple of `page`. The system reserves the pages, but may still
+/// lack pages on the nodes of memrt__os_place(), until memrt__os_populate_all(). Failure: returns
+/// NULL with an error number. Not in the mapping table.
+void *memrt__os_map_pool(size_t size, size_t page, int *error);
+
+/// Leave a range out of forked children: the addresses are free there.
+int memrt__os_hide_from_child(void *address, size_t size);
+
+/// Move a mapping to the place of a part of another mapping, and keep the rest of the other
+/// mapping. Failure: returns the error number with both unchanged.
+int memrt__os_move(void *from, size_t size, void *to);
+
+/// Map fresh small pages at free addresses. Returns false if an address is in use.
+bool memrt__os_map_at(void *address, size_t size);
+
 /// Pages of a range, in bytes.
 typedef struct memrt__page_facts {
     uint64_t resident, huge, swapped, locked;

@@ -160,9 +160,11 @@ cdef extern from "memrt/import.h":
         const char *node
         uint32_t lock
         uint32_t prefault
-        int32_t pages_refused
+        int32_t thp_refused
         int32_t node_refused
         int32_t lock_refused
+        int32_t pool_2m_refused
+        int32_t pool_1g_refused
         int32_t reserved
 
     ctypedef memrt_status_t (*memrt_policy_placement_fn)(const memrt_policy_t *policy,

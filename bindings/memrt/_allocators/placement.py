@@ -12,6 +12,7 @@ from memrt._support.public import public
 from memrt._support.units import human_bytes
 
 _LOCKS: dict[object, int] = {False: 0, "try": 1, True: 2}
+_REFUSALS = ("1G", "2M", "thp", "node", "lock")
 _LOCK_NAMES: tuple[bool | str, ...] = (False, "try", True)
 
 
@@ -38,7 +39,7 @@ class PlacementAsked(NamedTuple):
     prefault: bool
     """Whether all pages have memory from the start."""
     refused: dict[str, str]
-    """Last error of the system for "pages", "node" and "lock"; empty without a refusal."""
+    """Last error of the system for "1G", "2M", "thp", "node" and "lock"; empty: no refusal."""
 
 
 @public("memrt.types")
@@ -86,14 +87,14 @@ class Placement(NamedTuple):
 
 
 def _read_asked(
-    fields: tuple[str | None, str | None, int, int, int, int, int] | None,
+    fields: tuple[str | None, str | None, int, int, int, int, int, int, int] | None,
 ) -> PlacementAsked | None:
     if fields is None:
         return None
     pages, node, lock, prefault, *errors = fields
     refused = {
         part: errorcode.get(error, str(error))
-        for part, error in zip(("pages", "node", "lock"), errors, strict=True)
+        for part, error in zip(_REFUSALS, errors, strict=True)
         if error
     }
     return PlacementAsked(pages, node, _LOCK_NAMES[lock], bool(prefault), refused)

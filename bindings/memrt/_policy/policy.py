@@ -79,9 +79,10 @@ class Policy(Resettable):
     soft : int or str, optional
         Live bytes from which memrt frees memory without refusals: a number or text like `limit`, at
         most the limit. None: no soft limit.
-    pages : {'thp', 'thp!', '4K'}, optional
-        Pages of the arrays: huge pages of 2 MiB wherever one fits; only huge pages, or MemoryError;
-        or small pages. None: as `MEMRT_HUGEPAGES`.
+    pages : str, optional
+        Kinds of pages to try in turn, such as ``"1G,2M,thp,4K"``: "1G" and "2M" from the system's
+        pool, "thp" transparent huge pages, "4K" small pages. ``!`` at the end: the last kind only,
+        or MemoryError. None: as `MEMRT_HUGEPAGES`.
     node : int or str, optional
         NUMA node of the arrays. A number: this node, and others once it is full. ``"1!"`` or
         ``"0,1!"``: only these nodes. ``"interleave:0,1"``: pages in turn. ``"local"``: the node of

@@ -60,8 +60,9 @@ static PyObject *build_asked(const void *address)
     }
     PyObject *result = Py_None;
     if (api->policy_placement(policy, &asked) == MEMRT_OK) {
-        result = Py_BuildValue("(zzIIiii)", asked.pages, asked.node, asked.lock, asked.prefault,
-                               asked.pages_refused, asked.node_refused, asked.lock_refused);
+        result = Py_BuildValue("(zzIIiiiii)", asked.pages, asked.node, asked.lock, asked.prefault,
+                               asked.pool_1g_refused, asked.pool_2m_refused, asked.thp_refused,
+                               asked.node_refused, asked.lock_refused);
     } else {
         Py_INCREF(result);
     }

@@ -12,6 +12,9 @@
 
 typedef struct memrt__large_cache memrt__large_cache_t;
 
+/// Map memory for a cache, as memrt__mapped_new() does.
+typedef void *(*memrt__map_fn)(void *context, size_t bytes, size_t align, memrt__huge_t huge);
+
 /// Place the pages of a mapping that a cache hands out, new or reused. False: the request fails.
 /// Called without a lock.
 typedef bool (*memrt__place_fn)(void *context, void *mapping, size_t bytes);
@@ -26,8 +29,9 @@ struct memrt__large_cache {
     bool closed;
     bool mode_changed;      ///< mappings may differ in advice, because limits.huge_pages changed
     memrt__limits_t limits; ///< written under the lock, read without
+    memrt__map_fn map;      ///< fixed; NULL: memrt__mapped_new()
     memrt__place_fn place;  ///< fixed; NULL: mappings need no placement
-    void *place_context;    ///< fixed; first argument of `place`
+    void *place_context;    ///< fixed; first argument of `map` and `place`
     size_t late_in_use, late_requested; ///< any thread, relaxed add; changes not yet applied
     memrt__large_cache_t *next_other;   ///< list of all caches, from memrt__large_cache_shared on
 };

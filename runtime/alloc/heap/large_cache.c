@@ -76,9 +76,11 @@ memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits)
     return cache;
 }
 
-void memrt__large_cache_place(memrt__large_cache_t *cache, memrt__place_fn place, void *context)
+void memrt__large_cache_place(memrt__large_cache_t *cache, memrt__map_fn map, memrt__place_fn place,
+                              void *context)
 {
     MEMRT__ASSERT(cache != &memrt__large_cache_shared && cache->in_use == 0);
+    cache->map = map;
     cache->place = place;
     cache->place_context = context;
 }
@@ -119,7 +121,9 @@ static bool place(const memrt__large_cache_t *cache, void *mapping, size_t bytes
 /// Map and place memory. NULL: out of memory, or not placed.
 static void *map_placed(const memrt__large_cache_t *cache, size_t bytes, size_t align)
 {
-    void *mapping = memrt__mapped_new(bytes, align, get_huge_mode(cache));
+    memrt__huge_t huge = get_huge_mode(cache);
+    void *mapping = cache->map == NULL ? memrt__mapped_new(bytes, align, huge)
+                                       : cache->map(cache->place_context, bytes, align, huge);
     if (mapping != NULL && !place(cache, mapping, bytes)) {
         memrt__mapped_delete(mapping, bytes);
         mapping = NULL;
@@ -179,8 +183,8 @@ static void *map_uncached(memrt__large_cache_t *cache, size_t bytes, size_t alig
     return mapping;
 }
 
-/// Unmap without the cache, while a fork takes long. If the system refuses, the addresses are lost.
-static void unmap_uncached(memrt__large_cache_t *cache, void *mapping, size_t bytes)
+/// If the system refuses, the addresses are lost.
+void memrt__large_cache_drop(memrt__large_cache_t *cache, void *mapping, size_t bytes)
 {
     memrt__mapped_delete(mapping, bytes);
     memrt__cache_room_change_late(cache, (size_t)0 - bytes, 0);
@@ -224,7 +228,7 @@ void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t 
 {
     memrt__cached_mapping_t *entry = mapping, *excess = NULL;
     if (!memrt__cache_room_lock(cache)) {
-        unmap_uncached(cache, mapping, bytes);
+        memrt__large_cache_drop(cache, mapping, bytes);
         return;
     }
     MEMRT__ASSERT((size_t)mapping % memrt__os_page_size() == 0 && cache->in_use >= bytes);

@@ -20,9 +20,10 @@
 /// Make an empty cache with `limits`. Failure: returns NULL when out of memory.
 memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits);
 
-/// Have `place` called for each mapping that a new cache hands out. The cache then never resizes a
-/// mapping, and zeroes mappings without taking their pages away.
-void memrt__large_cache_place(memrt__large_cache_t *cache, memrt__place_fn place, void *context);
+/// Have `map` called for new mappings, and `place` for each mapping that a new cache hands out. The
+/// cache then never resizes a mapping, and zeroes mappings without taking their pages away.
+void memrt__large_cache_place(memrt__large_cache_t *cache, memrt__map_fn map, memrt__place_fn place,
+                              void *context);
 
 /// Unmap all cached mappings, and from now on every mapping that is given back.
 void memrt__large_cache_close(memrt__large_cache_t *cache);
@@ -46,6 +47,9 @@ void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t 
 
 /// Give a mapping back to the cache that supplied the mapping.
 void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t bytes);
+
+/// Unmap a mapping that the cache supplied, instead of keeping the mapping for reuse.
+void memrt__large_cache_drop(memrt__large_cache_t *cache, void *mapping, size_t bytes);
 
 /// Resize a mapping, at the same address unless `may_move`. Failure: returns NULL, with nothing
 /// changed.

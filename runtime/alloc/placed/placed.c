@@ -9,61 +9,54 @@
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/purger.h"
+#include "runtime/alloc/mapped.h"
+#include "runtime/alloc/placed/node_place.h"
 #include "runtime/alloc/placed/node_text.h"
+#include "runtime/alloc/placed/page_ladder.h"
+#include "runtime/alloc/placed/pool_map.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
+#include "runtime/os/mapping_table.h"
 #include "runtime/os/os.h"
 #include "runtime/os/placement.h"
 
-/// Context of a placed allocator. All members but the refusals are fixed.
+/// Context of a placed allocator. All members but refusals are fixed.
 typedef struct placed {
     memrt__large_cache_t *cache;
     memrt__nodes_t nodes;
-    char pages[8], node[MEMRT__NODE_TEXT]; ///< texts of the options; "": none
+    memrt__page_ladder_t ladder;
+    char pages[MEMRT__PAGES_TEXT], node[MEMRT__NODE_TEXT]; ///< texts of the options; "": none
     memrt_lock_t lock;
-    bool huge_only; ///< "thp!"
     bool prefault;
-    size_t pages_refused, node_refused, lock_refused; ///< relaxed; last error number
+    size_t node_refused, lock_refused; ///< relaxed; last error number
 } placed_t;
 
 /* --- Placing of a mapping. --- */
 
-/// Record the error of a refusal. Returns whether the system agreed.
-static bool note(size_t *refused, int error)
+static bool demands_thp(const placed_t *placed)
 {
-    if (error != 0) {
-        memrt__store_relaxed(refused, (size_t)error);
-    }
-    return error == 0;
-}
-
-static uint64_t get_nodes(const memrt__nodes_t *nodes)
-{
-    return nodes->local ? (uint64_t)1 << memrt__os_node() : nodes->set;
+    return placed->ladder.demanded != 0 && placed->ladder.has[MEMRT__RUNG_THP];
 }
 
 static bool place_on_nodes(placed_t *placed, void *mapping, size_t bytes)
 {
-    if (placed->nodes.mode == MEMRT__NODE_ANY) {
-        return true;
-    }
-    uint64_t set = get_nodes(&placed->nodes);
-    return note(&placed->node_refused, memrt__os_place(mapping, bytes, placed->nodes.mode, set));
+    return memrt__page_ladder_note(&placed->node_refused,
+                                   memrt__node_place(&placed->nodes, mapping, bytes));
 }
 
-/// Give huge pages to a mapping of whole huge pages. Pages that the kernel did not make huge at the
-/// first touch are replaced.
-static bool make_huge(placed_t *placed, void *mapping, size_t bytes)
+/// Give transparent huge pages to a range of whole huge pages. Pages that the kernel did not make
+/// huge at the first touch are replaced.
+static bool make_huge(placed_t *placed, void *start, size_t bytes)
 {
-    int error = memrt__os_populate(mapping, bytes) ? memrt__os_collapse(mapping, bytes) : EINVAL;
-    return note(&placed->pages_refused, error);
+    int error = memrt__os_populate(start, bytes) ? memrt__os_collapse(start, bytes) : EINVAL;
+    return memrt__page_ladder_note(&placed->ladder.refused[MEMRT__RUNG_THP], error);
 }
 
 static bool lock_pages(placed_t *placed, void *mapping, size_t bytes)
 {
     return placed->lock == MEMRT_LOCK_NONE ||
-           note(&placed->lock_refused, memrt__os_lock_pages(mapping, bytes)) ||
+           memrt__page_ladder_note(&placed->lock_refused, memrt__os_lock_pages(mapping, bytes)) ||
            placed->lock == MEMRT_LOCK_TRY;
 }
 
@@ -75,28 +68,39 @@ static bool place(void *context, void *mapping, size_t bytes)
     if (!place_on_nodes(placed, mapping, bytes) || !lock_pages(placed, mapping, bytes)) {
         return false;
     }
-    if (placed->huge_only) {
-        return make_huge(placed, mapping, bytes);
+    size_t pool = memrt__mapping_table_pool(mapping); /* these pages have memory */
+    char *rest = (char *)mapping + pool;
+    if (pool == bytes) {
+        return true;
+    }
+    if (demands_thp(placed)) {
+        return make_huge(placed, rest, bytes - pool);
     }
     if (placed->prefault) {
-        (void)memrt__os_populate(mapping, bytes);
+        (void)memrt__os_populate(rest, bytes - pool);
     }
     return true;
 }
 
-/* --- Blocks. --- */
-
-/// Compute the bytes of the mapping for a block. Returns false if the size overflows.
-static bool compute_bytes(const placed_t *placed, size_t size, size_t *bytes)
+/// Map memory, see memrt__map_fn.
+static void *map(void *context, size_t bytes, size_t align, memrt__huge_t huge)
 {
-    return placed->huge_only ? memrt__size_round_up(size, MEMRT__HUGE_PAGE, bytes)
-                             : memrt__large_cache_bytes(size, bytes);
+    placed_t *placed = context;
+    size_t least = memrt__page_ladder_align(&placed->ladder, bytes);
+    char *mapping = memrt__mapped_new(bytes, memrt__size_max(align, least), huge);
+    if (mapping != NULL && !memrt__pool_map(&placed->ladder, &placed->nodes, mapping, bytes)) {
+        (void)memrt__os_unmap(mapping, bytes);
+        mapping = NULL;
+    }
+    return mapping;
 }
+
+/* --- Blocks. --- */
 
 static size_t get_bytes(const placed_t *placed, size_t size)
 {
     size_t bytes;
-    bool fits = compute_bytes(placed, size, &bytes);
+    bool fits = memrt__page_ladder_bytes(&placed->ladder, size, &bytes);
     MEMRT__ASSERT(fits);
     (void)fits;
     return bytes;
@@ -105,8 +109,8 @@ static size_t get_bytes(const placed_t *placed, size_t size)
 static void *take(const placed_t *placed, size_t size, size_t align, bool zeroed)
 {
     size_t bytes;
-    size_t least = placed->huge_only ? MEMRT__HUGE_PAGE : memrt__os_page_size();
-    return compute_bytes(placed, size, &bytes)
+    size_t least = memrt__size_max(placed->ladder.demanded, memrt__os_page_size());
+    return memrt__page_ladder_bytes(&placed->ladder, size, &bytes)
                ? memrt__large_cache_take(placed->cache, bytes, memrt__size_max(align, least),
                                          zeroed)
                : NULL;
@@ -126,6 +130,10 @@ static void placed_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     const placed_t *placed = ctx;
     (void)align;
+    if (memrt__mapping_table_pool(ptr) != 0) { /* other processes may need the pages of the pool */
+        memrt__large_cache_drop(placed->cache, ptr, get_bytes(placed, size));
+        return;
+    }
     memrt__large_cache_give(placed->cache, ptr, get_bytes(placed, size));
     memrt__purger_wake();
 }
@@ -142,9 +150,10 @@ static void placed_usage(void *ctx, memrt_allocator_usage_t *out)
 
 static size_t placed_good_size(void *ctx, size_t size, size_t align)
 {
+    const placed_t *placed = ctx;
     size_t bytes;
     (void)align;
-    return compute_bytes(ctx, size, &bytes) ? bytes : size;
+    return memrt__page_ladder_bytes(&placed->ladder, size, &bytes) ? bytes : size;
 }
 
 static size_t placed_usable_size(void *ctx, const void *ptr, size_t size, size_t align)
@@ -179,35 +188,19 @@ static bool refuse_number(char *why, size_t length, const char *rule, uint32_t v
 
 static bool read_pages(const char *text, placed_t *placed, memrt__limits_t *limits)
 {
-    if (text == NULL) {
-        return true;
+    memrt__page_ladder_t *ladder = &placed->ladder;
+    if (!memrt__page_ladder_read(text, ladder)) {
+        return false;
     }
-    placed->huge_only = strcmp(text, "thp!") == 0;
-    limits->huge_pages = strcmp(text, "4K") == 0 ? MEMRT__HUGE_OFF : MEMRT__HUGE_ADVISE;
-    return placed->huge_only || strcmp(text, "4K") == 0 || strcmp(text, "thp") == 0;
-}
-
-/// Return the error of the system for the first refused node. The kernel ignores missing nodes
-/// beside others, so that each node is tried alone, with a mapping of one page. Without memory for
-/// the page, requests for blocks will fail.
-static int try_nodes(const memrt__nodes_t *nodes)
-{
-    size_t page = memrt__os_page_size();
-    uint64_t rest = get_nodes(nodes);
-    void *mapping = rest == 0 ? NULL : memrt__os_map(page, 0, page);
-    int error = 0;
-    for (; mapping != NULL && error == 0 && rest != 0; rest &= rest - 1) {
-        error = memrt__os_place(mapping, page, MEMRT__NODE_BIND, rest & (0 - rest));
+    if (ladder->has[MEMRT__RUNG_THP] || ladder->has[MEMRT__RUNG_4K]) {
+        limits->huge_pages = ladder->has[MEMRT__RUNG_THP] ? MEMRT__HUGE_ADVISE : MEMRT__HUGE_OFF;
     }
-    if (mapping != NULL) {
-        (void)memrt__os_unmap(mapping, page);
-    }
-    return error;
+    return true;
 }
 
 static bool has_nodes(const memrt__nodes_t *nodes, const char *text, char *why, size_t length)
 {
-    int error = try_nodes(nodes);
+    int error = memrt__node_place_try(nodes);
     if (error == 0) {
         return true;
     }
@@ -222,7 +215,10 @@ static bool read_options(const memrt_placement_options_t *options, placed_t *pla
                          memrt__limits_t *limits, char *why, size_t length)
 {
     if (!read_pages(options->pages, placed, limits)) {
-        return refuse(why, length, "pages must be 'thp', 'thp!' or '4K'", options->pages);
+        return refuse(why, length,
+                      "pages must be some of '1G', '2M', 'thp' and '4K' in this order, with ',' "
+                      "between and '!' at most at the end",
+                      options->pages);
     }
     if (!memrt__node_text_read(options->node, &placed->nodes)) {
         return refuse(why, length,
@@ -258,7 +254,7 @@ static memrt_status_t create(const placed_t *settings, const memrt__limits_t *li
     }
     *placed = *settings;
     placed->cache = cache;
-    memrt__large_cache_place(cache, place, placed);
+    memrt__large_cache_place(cache, map, place, placed);
     *out = (memrt_allocator_t){
         .struct_size = sizeof(*out),
         .version = MEMRT_ALLOCATOR_VERSION,
@@ -302,6 +298,11 @@ static const char *text_or_null(const char *text)
     return text[0] == '\0' ? NULL : text;
 }
 
+static int32_t read_error(const size_t *refused)
+{
+    return (int32_t)memrt__load_relaxed(refused);
+}
+
 bool memrt__placed_asked(const memrt_allocator_t *allocator, memrt_placement_asked_t *out)
 {
     if (allocator->alloc != placed_alloc) {
@@ -314,9 +315,11 @@ bool memrt__placed_asked(const memrt_allocator_t *allocator, memrt_placement_ask
         .node = text_or_null(placed->node),
         .lock = placed->lock,
         .prefault = placed->prefault,
-        .pages_refused = (int32_t)memrt__load_relaxed(&placed->pages_refused),
-        .node_refused = (int32_t)memrt__load_relaxed(&placed->node_refused),
-        .lock_refused = (int32_t)memrt__load_relaxed(&placed->lock_refused),
+        .thp_refused = read_error(&placed->ladder.refused[MEMRT__RUNG_THP]),
+        .pool_2m_refused = read_error(&placed->ladder.refused[MEMRT__RUNG_2M]),
+        .pool_1g_refused = read_error(&placed->ladder.refused[MEMRT__RUNG_1G]),
+        .node_refused = read_error(&placed->node_refused),
+        .lock_refused = read_error(&placed->lock_refused),
     };
     return true;
 }

@@ -4,6 +4,8 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
+#include "runtime/os/os.h"
+#include "runtime/os/placement.h"
 
 #define GRANULE_LOG2 20u /* bytes of addresses of one word */
 #ifndef FANOUT_LOG2
@@ -12,13 +14,16 @@
 #define FANOUT ((size_t)1 << FANOUT_LOG2)
 #define ADDRESS_LOG2 (GRANULE_LOG2 + 2 * FANOUT_LOG2)
 
-/* A word has the bytes of a mapping, the page of its start in the granule, and its use. The bytes
-   are a multiple of 4096, and so leave 12 bits. */
+/* A word has the bytes of a mapping, the kind of its pages of the pool, the page of its start in
+   the granule, and its use. The bytes are a multiple of 4096, and so leave 12 bits. */
 #define PAGE_LOG2 12u
 #define START_LOG2 2u
+#define POOL_LOG2 10u
 #define USE_MASK (((size_t)1 << START_LOG2) - 1)
+#define POOL_MASK ((size_t)3 << POOL_LOG2)
+#define START_MASK (((size_t)1 << POOL_LOG2) - 1 - USE_MASK)
 #define LOW_MASK (((size_t)1 << PAGE_LOG2) - 1)
-_Static_assert(START_LOG2 + GRANULE_LOG2 - PAGE_LOG2 <= PAGE_LOG2, "page and use fit");
+_Static_assert(START_LOG2 + GRANULE_LOG2 - PAGE_LOG2 <= POOL_LOG2, "page and use fit");
 _Static_assert(MEMRT__USE_CACHED <= USE_MASK, "a use fits");
 
 /// Words of 16 GiB of addresses.
@@ -44,8 +49,8 @@ static size_t make_word(uintptr_t address, size_t bytes, memrt__mapping_use_t us
 /// Return whether a word is for the mapping at an address of its granule.
 static bool is_word_of(size_t word, uintptr_t address)
 {
-    size_t page = (word & LOW_MASK) >> START_LOG2;
-    return word != 0 && page == (make_word(address, 0, MEMRT__USE_RECORDS) >> START_LOG2);
+    size_t start = make_word(address, 0, MEMRT__USE_RECORDS);
+    return word != 0 && (word & START_MASK) == (start & START_MASK);
 }
 
 /// Return the word of an address. NULL: its leaf does not exist.
@@ -113,10 +118,36 @@ void memrt__mapping_table_mark(const void *address, memrt__mapping_use_t use)
     }
 }
 
+/* Kinds of pages of the pool. */
+static const size_t pool_pages[] = {SIZE_MAX, MEMRT__HUGE_PAGE, MEMRT__GIANT_PAGE};
+
+bool memrt__mapping_table_set_pool(const void *address, size_t page)
+{
+    size_t *word = find_word((uintptr_t)address), kind = 0;
+    size_t old = word == NULL ? 0 : memrt__load_relaxed(word);
+    if (!is_word_of(old, (uintptr_t)address)) {
+        return false;
+    }
+    if (page != 0) {
+        kind = page == MEMRT__HUGE_PAGE ? 1 : 2;
+        MEMRT__ASSERT(page == pool_pages[kind]);
+    }
+    memrt__store_relaxed(word, (old & ~POOL_MASK) | kind << POOL_LOG2);
+    return true;
+}
+
+size_t memrt__mapping_table_pool(const void *address)
+{
+    const size_t *word = find_word((uintptr_t)address);
+    size_t old = word == NULL ? 0 : memrt__load_relaxed(word);
+    size_t kind = is_word_of(old, (uintptr_t)address) ? (old & POOL_MASK) >> POOL_LOG2 : 0;
+    return kind == 0 ? 0 : (old & ~LOW_MASK) / pool_pages[kind] * pool_pages[kind];
+}
+
 /// Return the start of the mapping of a word, for an address in the granule of the word.
 static uintptr_t get_start(size_t word, uintptr_t address)
 {
-    size_t page = (word & LOW_MASK) >> START_LOG2;
+    size_t page = (word & START_MASK) >> START_LOG2;
     return (address >> GRANULE_LOG2 << GRANULE_LOG2) + (page << PAGE_LOG2);
 }
 
@@ -159,7 +190,7 @@ static void visit_leaf(const visitor_t *visitor, const leaf_t *leaf, uintptr_t a
     for (size_t i = 0; i < FANOUT; i++) {
         size_t word = memrt__load_relaxed(&leaf->word[i]);
         if (word != 0) {
-            size_t page = (word & LOW_MASK) >> START_LOG2;
+            size_t page = (word & START_MASK) >> START_LOG2;
             visitor->visit(visitor->context, address + (i << GRANULE_LOG2) + (page << PAGE_LOG2),
                            word & ~LOW_MASK, (memrt__mapping_use_t)(word & USE_MASK));
         }

@@ -131,14 +131,14 @@ static bool read_nodes(uintptr_t address, size_t size, memrt__page_facts_t *fact
     return true;
 }
 
-/* --- Locks. --- */
+/* --- Locks, and pages of the pool. --- */
 
-/// Return the bytes of a range that locked mappings have. A mapping in the file is a line with its
-/// addresses, then lines of facts, the flags last.
-static uint64_t read_locked(uintptr_t address, size_t size)
+/// Find the bytes of a range in locked mappings, and in pages of the pool, which always stay in
+/// memory. A mapping in the file is a line with its addresses, then lines of facts, the flags last.
+static void read_flags(uintptr_t address, size_t size, uint64_t *locked, uint64_t *pool)
 {
     memrt__text_lines_t lines;
-    uint64_t locked = 0;
+    *locked = *pool = 0;
     uintptr_t start = 0, end = 0;
     memrt__text_open(&lines, "/proc/self/smaps");
     for (char *line; (line = memrt__text_next(&lines)) != NULL && start < address + size;) {
@@ -146,14 +146,16 @@ static uint64_t read_locked(uintptr_t address, size_t size)
         if (strncmp(line, "VmFlags:", 8) == 0) {
             uintptr_t from = memrt__size_max(start, address);
             uintptr_t to = memrt__size_min(end, address + size);
-            locked += strstr(line, " lo") != NULL && from < to ? to - from : 0;
+            bool is_pool = strstr(line, " ht") != NULL;
+            uint64_t bytes = from < to ? to - from : 0;
+            *locked += is_pool || strstr(line, " lo") != NULL ? bytes : 0;
+            *pool += is_pool ? bytes : 0;
         } else if (sscanf(line, "%lx-%lx ", &first, &last) == 2) {
             start = first;
             end = last;
         }
     }
     memrt__text_close(&lines);
-    return locked;
 }
 
 int memrt__os_page_facts(uintptr_t address, size_t size, memrt__page_facts_t *out)
@@ -164,7 +166,12 @@ int memrt__os_page_facts(uintptr_t address, size_t size, memrt__page_facts_t *ou
     int error = read_pages(address, size, out);
     if (error == 0) {
         out->knows_nodes = read_nodes(address, size, out);
-        out->locked = read_locked(address, size);
+        uint64_t pool;
+        read_flags(address, size, &out->locked, &pool);
+        if (pool == size) { /* known without the scan, too */
+            out->knows_huge = true;
+            out->huge = out->resident;
+        }
     }
     return error;
 }

@@ -68,7 +68,9 @@ TEST(bad_options_are_refused_with_a_reason)
         memrt_placement_options_t options;
         const char *reason;
     } cases[] = {
-        {{.pages = "8K"}, "pages must be 'thp', 'thp!' or '4K', got '8K'"},
+        {{.pages = "8K"},
+         "pages must be some of '1G', '2M', 'thp' and '4K' in this order, with ',' between "
+         "and '!' at most at the end, got '8K'"},
         {{.node = ""}, "node must be 'local'"},
         {{.node = "0,"}, "node must be 'local'"},
         {{.node = "0,1"}, "node must be 'local'"},
@@ -447,7 +449,7 @@ TEST(policy_tells_what_was_asked_and_refused)
     ck_assert_uint_eq(asked.lock, MEMRT_LOCK_TRY);
     ck_assert_uint_eq(asked.prefault, 1);
     ck_assert_int_eq(asked.lock_refused, EPERM);
-    ck_assert_int_eq(asked.node_refused | asked.pages_refused, 0);
+    ck_assert_int_eq(asked.node_refused | asked.thp_refused, 0);
     api->block_free(policy, block, 0);
     api->policy_release(policy);
     asked.struct_size = sizeof(asked);

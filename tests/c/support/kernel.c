@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ typedef struct plan {
 
 static plan_t plans[KERNEL_CALLS];
 static size_t pretended; /* page size; 0: the system's */
+static size_t has_pool;  /* 1: the pool has pages */
 static size_t sleep_end; /* end of the last sleep that began, in seconds */
 static size_t at_call;   /* function to call, or 0 */
 static size_t at_yield;  /* function to call once, or 0 */
@@ -55,6 +57,7 @@ void kernel_obey(void)
         memrt__store_relaxed(&plans[call].to, 0);
     }
     memrt__store_relaxed(&pretended, 0);
+    memrt__store_relaxed(&has_pool, 0);
     memrt__store_relaxed(&sleep_end, 0);
     memrt__store_relaxed(&passed, 0);
     memrt__store_relaxed(&at_call, 0);
@@ -94,6 +97,11 @@ void kernel_pretend_page_size(size_t size)
     memrt__store_relaxed(&pretended, size);
 }
 
+void kernel_pretend_pool(void)
+{
+    memrt__store_relaxed(&has_pool, 1);
+}
+
 /* Names made by the linker option --wrap for `f`: callers reach __wrap_f, and __real_f is the
  * system's function. */
 
@@ -114,6 +122,12 @@ int __real_mlock(const void *address, size_t size);
 int __wrap_mlock(const void *address, size_t size);
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
+ssize_t __real_process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
+                                const struct iovec *remote, unsigned long remotes,
+                                unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
+                                const struct iovec *remote, unsigned long remotes,
+                                unsigned long flags);
 int __real_ioctl(int file, unsigned long request, ...);
 int __wrap_ioctl(int file, unsigned long request, ...);
 int __real_open(const char *path, int flags, ...);
@@ -158,6 +172,17 @@ long __wrap_syscall(long number, ...)
         return -1;
     }
     return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+ssize_t __wrap_process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
+                                const struct iovec *remote, unsigned long remotes,
+                                unsigned long flags)
+{
+    if (is_refused(KERNEL_PEEK)) {
+        errno = EPERM;
+        return -1;
+    }
+    return __real_process_vm_readv(process, local, locals, remote, remotes, flags);
 }
 
 int __wrap_ioctl(int file, unsigned long request, ...)
@@ -207,6 +232,13 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
         errno = ENOMEM;
         return MAP_FAILED;
     }
+    if ((flags & MAP_HUGETLB) != 0 && is_refused(KERNEL_POOL)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    if ((flags & MAP_HUGETLB) != 0 && memrt__load_relaxed(&has_pool) != 0) {
+        flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    }
     return __real_mmap(address, size, protection, flags, file, offset);
 }
 
@@ -243,6 +275,10 @@ int __wrap_madvise(void *address, size_t size, int advice)
     if (advice == MADV_POPULATE_WRITE && is_refused(KERNEL_POPULATE)) {
         errno = EINVAL;
         return -1;
+    }
+    if (advice == MADV_POPULATE_WRITE && memrt__load_relaxed(&has_pool) != 0 &&
+        size >= (size_t)1 << 30) {
+        return 0;
     }
     if (advice == MADV_COLLAPSE && is_refused(KERNEL_COLLAPSE)) {
         errno = EINVAL;

@@ -13,6 +13,7 @@
 
 typedef enum kernel_call {
     KERNEL_MAP,      ///< mmap
+    KERNEL_POOL,     ///< mmap(MAP_HUGETLB), as with too few pages in the pool
     KERNEL_UNMAP,    ///< munmap
     KERNEL_REMAP,    ///< mremap
     KERNEL_PROTECT,  ///< mprotect
@@ -23,6 +24,7 @@ typedef enum kernel_call {
     KERNEL_PLACE,    ///< mbind
     KERNEL_COLLAPSE, ///< madvise(MADV_COLLAPSE), unknown to kernels before 6.1
     KERNEL_NODES,    ///< move_pages
+    KERNEL_PEEK,     ///< process_vm_readv, as in containers
     KERNEL_SCAN,     ///< ioctl, as on kernels before 6.7
     KERNEL_OPEN,     ///< open, mkostemp and memfd_create
     KERNEL_READ,     ///< read and pread
@@ -59,6 +61,10 @@ void kernel_at_call(kernel_act_fn act);
 
 /// Move memrt's monotonic clock forward, until kernel_obey().
 void kernel_let_pass(uint64_t nanoseconds);
+
+/// Give small pages, without memory for mappings from 1 GiB on, for pages of the pool, until
+/// kernel_obey(). The machine of the tests may have no pool.
+void kernel_pretend_pool(void);
 
 /// Have memrt use a page size of `size`, and discard whole pages of that size, as such a system
 /// does.

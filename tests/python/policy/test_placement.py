@@ -131,10 +131,30 @@ def test_huge_pages_or_memory_error():
     assert policy.stats().live == array.nbytes + tiny.nbytes
 
 
+def pool_pages() -> int:
+    """Return the pages of 2 MiB in the pool of the machine."""
+    pool = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+    return int(pool.read_text()) if pool.exists() else 0
+
+
+@pytest.mark.skipif(pool_pages() > 0, reason="the machine has a pool: see tests/guest")
+def test_empty_pool_is_an_error_or_a_fact():
+    with memrt.Policy(pages="1G,2M,thp"):
+        array = np.ones(3 * MIB, "u1")
+    found = memrt.debug.placement(array)
+    assert set(found.asked.refused) <= {"2M", "thp"}  # pages of 1 GiB were not tried
+    assert found.asked.refused["2M"] in ("ENOMEM", "EINVAL", "ENOENT")
+    assert "2M refused (E" in str(found)
+    for demand in ("2M!", "1G!"):
+        with memrt.Policy(pages=demand), pytest.raises(MemoryError):
+            np.ones(10)
+
+
 @needs_nodes
 def test_bad_settings_are_refused():
     for setting, error, message in [
-        ({"pages": "8K"}, ValueError, "pages must be 'thp', 'thp!' or '4K', got '8K'"),
+        ({"pages": "8K"}, ValueError, "pages must be some of '1G', '2M', 'thp' and '4K' in this"),
+        ({"pages": "4K,2M"}, ValueError, "'!' at most at the end, got '4K,2M'"),
         ({"node": "x"}, ValueError, "node must be 'local', a number"),
         ({"node": 63}, ValueError, "node must exist, see /sys/devices/system/node/online"),
         ({"node": -1}, ValueError, "node must be 'local', a number"),

@@ -24,8 +24,11 @@ typedef enum memrt_lock {
 /// Settings of a placed allocator. Set `struct_size`; zero in any other member asks for nothing.
 typedef struct memrt_placement_options {
     size_t struct_size; ///< sizeof(memrt_placement_options_t)
-    const char *pages;  ///< "thp": huge pages of 2 MiB wherever one fits; "thp!": nothing else, or
-                        ///< the request fails; "4K": small pages; NULL: as MEMRT_HUGEPAGES
+    const char *pages;  ///< kinds of pages to try in turn, such as "1G,2M,thp,4K"; "1G" and "2M":
+                        ///< pages of the system's pool (hugetlb), as many as fit, or none; "thp":
+                        ///< transparent huge pages of 2 MiB wherever one fits; "4K": small pages;
+                        ///< '!' at the end: the last kind only, or the request fails; NULL: as
+                        ///< MEMRT_HUGEPAGES
     const char *node;   ///< "local": the node of the allocating thread; "1": node 1, others once it
                         ///< is full; "1!" or "0,1!": only these nodes; "interleave:0,1": pages in
                         ///< turn; NULL: as the system decides
@@ -35,11 +38,15 @@ typedef struct memrt_placement_options {
 
 /// Create an allocator whose blocks lie in mappings of their own, placed as `options` ask.
 ///
-/// Each block takes whole pages: at least two, and with "thp!" a multiple of 2 MiB. For many small
-/// blocks, create an arena over the allocator (allocator_adaptor). Freed mappings are kept for
-/// reuse within MEMRT_CACHE, MEMRT_CACHE_LIMIT and MEMRT_DECAY, for this allocator alone. A resize
-/// copies. In a forked child the inherited mappings are not locked; a mapping that is reused there
-/// is locked again.
+/// Each block takes whole pages: at least two, and with "thp!" or "2M!" a multiple of 2 MiB. For
+/// many small blocks, create an arena over the allocator (allocator_adaptor). Freed mappings are
+/// kept for reuse within MEMRT_CACHE, MEMRT_CACHE_LIMIT and MEMRT_DECAY, for this allocator alone.
+/// A resize copies. In a forked child the inherited mappings are not locked; a mapping that is
+/// reused there is locked again.
+///
+/// Pages of the pool have memory when a request returns, and go back at the free. A fork copies
+/// their contents to small pages for the child. Writes of other threads during the fork may be
+/// missing there. A child made without fork handlers does not have these pages.
 ///
 /// Ownership: `options` is copied. Hand `*out` to policy_new, allocator_adaptor or allocator_guard,
 ///            or call its `destroy`.
@@ -53,15 +60,17 @@ typedef memrt_status_t (*memrt_allocator_placed_fn)(const memrt_placement_option
 ///
 /// A refusal is the error number of the system at the last mapping that it refused; 0: none so far.
 typedef struct memrt_placement_asked {
-    size_t struct_size;    ///< sizeof(memrt_placement_asked_t)
-    const char *pages;     ///< as in the options; borrowed, valid while the policy is
-    const char *node;      ///< as `pages`
-    uint32_t lock;         ///< a memrt_lock_t
-    uint32_t prefault;     ///< as in the options
-    int32_t pages_refused; ///< EINVAL where the system cannot make huge pages at a demand
+    size_t struct_size;  ///< sizeof(memrt_placement_asked_t)
+    const char *pages;   ///< as in the options; borrowed, valid while the policy is
+    const char *node;    ///< as `pages`
+    uint32_t lock;       ///< a memrt_lock_t
+    uint32_t prefault;   ///< as in the options
+    int32_t thp_refused; ///< EINVAL where the system cannot make huge pages at a demand
     int32_t node_refused;
-    int32_t lock_refused; ///< ENOMEM or EPERM: the limit of locked memory (RLIMIT_MEMLOCK)
-    int32_t reserved;     ///< 0
+    int32_t lock_refused;    ///< ENOMEM or EPERM: the limit of locked memory (RLIMIT_MEMLOCK)
+    int32_t pool_2m_refused; ///< ENOMEM: the pool has too few pages; EINVAL: no such pages
+    int32_t pool_1g_refused; ///< as `pool_2m_refused`
+    int32_t reserved;        ///< 0
 } memrt_placement_asked_t;
 
 /// Read the placement that a policy asks for. `policy` NULL: the default policy. The policy's
@@ -81,8 +90,9 @@ typedef struct memrt_placement {
     size_t struct_size; ///< sizeof(memrt_placement_t)
     uint64_t bytes;     ///< the pages that contain the range
     uint64_t resident;  ///< pages in memory; pages that were never written do not count
-    uint64_t huge;      ///< of the resident pages: in huge pages. Linux before 6.7: unknown
-    uint64_t locked;    ///< pages of locked mappings
+    uint64_t huge;      ///< of the resident pages: in huge pages. Linux before 6.7: unknown, but
+                        ///< for ranges in pages of the pool
+    uint64_t locked;    ///< pages of locked mappings, and of the pool
     uint64_t swapped;   ///< pages in swap space
     uint64_t by_node[MEMRT_NODES]; ///< resident bytes by node, shared zero pages left out; the
                                    ///< first is unknown if the system has no nodes

@@ -77,6 +77,23 @@ TEST(remap_keeps_the_use_of_a_mapping)
     }
 }
 
+TEST(pages_of_the_pool_are_whole_pages_at_the_start)
+{
+    char *mapping = memrt__os_map(5 * MIB, 0, 2 * MIB);
+    ck_assert_uint_eq(memrt__mapping_table_pool(mapping), 0);
+    ck_assert(memrt__mapping_table_set_pool(mapping, 2 * MIB));
+    memrt__mapping_table_mark(mapping, MEMRT__USE_BLOCK);
+    ck_assert_uint_eq(memrt__mapping_table_pool(mapping), 4 * MIB);
+    ck_assert_uint_eq(find_mapping(mapping).bytes, 5 * MIB);
+    ck_assert(memrt__mapping_table_set_pool(mapping, 1024 * MIB));
+    ck_assert_uint_eq(memrt__mapping_table_pool(mapping), 0);
+    ck_assert(!memrt__mapping_table_set_pool(mapping + 4 * MIB, 2 * MIB));
+    ck_assert_uint_eq(memrt__mapping_table_pool(mapping + 4 * MIB), 0);
+    ck_assert(memrt__mapping_table_set_pool(mapping, 0));
+    ck_assert_uint_eq(memrt__mapping_table_pool(mapping), 0);
+    ck_assert(memrt__os_unmap(mapping, 5 * MIB));
+}
+
 TEST(two_starts_in_one_granule_leave_the_second_out)
 {
     char *mapping = memrt__os_map(2 * MIB, 0, MIB);
@@ -95,6 +112,8 @@ TEST(mapping_without_memory_for_the_table_is_left_out)
     void *far = (void *)((uintptr_t)1 << 45); /* in a part of the addresses without mappings */
     ck_assert_uint_eq(memrt__mapping_table_remove(far), 0);
     memrt__mapping_table_mark(far, MEMRT__USE_BLOCK);
+    ck_assert(!memrt__mapping_table_set_pool(far, 2 * MIB));
+    ck_assert_uint_eq(memrt__mapping_table_pool(far), 0);
     kernel_refuse(KERNEL_MAP, 0, 1);
     memrt__mapping_table_add(far, MIB);
     kernel_obey();
