@@ -28,6 +28,9 @@ int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_
 /// Return the node of the processor of this thread, or 0 where the system does not know nodes.
 unsigned memrt__os_node(void);
 
+/// Let this thread run only on processors of nodes. Does nothing where the system refuses.
+void memrt__os_run_on_nodes(uint64_t nodes);
+
 /// Lock a range in memory. All pages of the range have memory afterwards.
 int memrt__os_lock_pages(void *address, size_t size);
 

@@ -146,7 +146,7 @@ def placed(
     pages: str | None = None,
     node: int | str | None = None,
     lock: Literal["try"] | bool = False,
-    prefault: bool = False,
+    prefault: bool | int = False,
 ) -> Adaptor:
     """Return an allocator whose blocks lie on chosen pages, for example below an arena.
 
@@ -161,8 +161,8 @@ def placed(
         NUMA nodes, as for :class:`memrt.Policy`.
     lock : bool or 'try', default False
         Lock in memory, as for :class:`memrt.Policy`.
-    prefault : bool, default False
-        Whether all pages have memory from the start.
+    prefault : bool or int, default False
+        Memory from the start, as for :class:`memrt.Policy`.
 
     Returns
     -------

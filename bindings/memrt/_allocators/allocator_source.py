@@ -56,7 +56,7 @@ def choose_source(
     allocator: object,
     pinned: bool,
     has_settings: bool,
-    placement: tuple[str | None, int | str | None, object, bool],
+    placement: tuple[str | None, int | str | None, object, bool | int],
     files: tuple[str | os.PathLike[str] | None, bool],
 ) -> object:
     """Return a capsule with the allocator of a new policy, or None for memrt's or pinned memory.

@@ -12,6 +12,7 @@ from memrt._support.public import public
 from memrt._support.units import human_bytes
 
 _LOCKS: dict[object, int] = {False: 0, "try": 1, True: 2}
+_THREADS_MAX = 64
 _REFUSALS = ("1G", "2M", "thp", "node", "lock")
 _LOCK_NAMES: tuple[bool | str, ...] = (False, "try", True)
 
@@ -36,8 +37,8 @@ class PlacementAsked(NamedTuple):
     """NUMA nodes, as a text; None: as the system decides."""
     lock: bool | str
     """Lock in memory, as given to the policy."""
-    prefault: bool
-    """Whether all pages have memory from the start."""
+    prefault: bool | int
+    """Whether all pages have memory from the start, or the threads that give the memory."""
     refused: dict[str, str]
     """Last error of the system for "1G", "2M", "thp", "node" and "lock"; empty: no refusal."""
 
@@ -97,7 +98,8 @@ def _read_asked(
         for part, error in zip(_REFUSALS, errors, strict=True)
         if error
     }
-    return PlacementAsked(pages, node, _LOCK_NAMES[lock], bool(prefault), refused)
+    threads = prefault if prefault > 1 else bool(prefault)
+    return PlacementAsked(pages, node, _LOCK_NAMES[lock], threads, refused)
 
 
 @public("memrt.debug")
@@ -142,7 +144,7 @@ def placement(array: np.ndarray[Any, Any] | memoryview) -> Placement:
 
 
 def placed_capsule(
-    pages: str | None, node: int | str | None, lock: object, prefault: bool
+    pages: str | None, node: int | str | None, lock: object, prefault: bool | int
 ) -> object:
     """Return a capsule with a placed allocator.
 
@@ -159,5 +161,9 @@ def placed_capsule(
         raise ValueError(f"lock must be True, False or 'try', got {lock!r}")
     if isinstance(node, bool) or not isinstance(node, (int, str, type(None))):
         raise TypeError(f"node must be a whole number, a text or None, got {type(node).__name__}")
+    if not isinstance(prefault, int):
+        raise TypeError(f"prefault must be True, False or a number, got {type(prefault).__name__}")
+    if not 0 <= prefault <= _THREADS_MAX:
+        raise ValueError(f"prefault must be from 0 to {_THREADS_MAX} threads, got {prefault}")
     text = node if node is None else str(node)
     return _memrt.allocator_placed(pages, text, _LOCKS[lock], prefault)

@@ -90,8 +90,8 @@ class Policy(Resettable):
     lock : bool or 'try', default False
         Whether the system never moves the arrays to swap space. True: MemoryError beyond the limit
         of locked memory (``ulimit -l``). "try": then without the lock.
-    prefault : bool, default False
-        Whether all pages have memory when an array is made, not from their first touch.
+    prefault : bool or int, default False
+        Whether all pages have memory from the start. A number: given by so many threads.
     file : str or os.PathLike, optional
         Folder for the contents of arrays, in files without names: for arrays larger than memory.
         MemoryError where the file system is full. See the guide's page on arrays in files.
@@ -178,7 +178,7 @@ class Policy(Resettable):
         pages: str | None = None,
         node: int | str | None = None,
         lock: Literal["try"] | bool = False,
-        prefault: bool = False,
+        prefault: bool | int = False,
         file: str | PathLike[str] | None = None,
         memfd: bool = False,
     ) -> Policy:

@@ -11,14 +11,15 @@ static PyObject *allocator_placed(PyObject *module, PyObject *args)
     memrt_placement_options_t options = {.struct_size = sizeof(options)};
     memrt_allocator_t made;
     char why[200] = "";
-    int lock, prefault;
+    int lock;
+    unsigned prefault;
     (void)module;
-    if (!PyArg_ParseTuple(args, "zzip:allocator_placed", &options.pages, &options.node, &lock,
+    if (!PyArg_ParseTuple(args, "zziI:allocator_placed", &options.pages, &options.node, &lock,
                           &prefault)) {
         return NULL;
     }
     options.lock = (uint32_t)lock;
-    options.prefault = prefault != 0;
+    options.prefault = prefault;
     memrt_status_t status = memrt__api()->allocator_placed(&options, &made, why, sizeof(why));
     if (status == MEMRT_OK) {
         return memrt__allocator_as_capsule(&made, 0);
@@ -120,6 +121,6 @@ PyMethodDef memrt__placement_methods[] = {
      "placement_read(array, /) -> (bytes, resident, huge, locked, swapped, nodes, asked)"
      "\n\nReturn the place of memory. huge and nodes are None where the system does not know "
      "them.\n"
-     "asked: (pages, node, lock, prefault, three error numbers) of the buffer's policy, or None."},
+     "asked: (pages, node, lock, prefault, five error numbers) of the buffer's policy, or None."},
     {NULL, NULL, 0, NULL},
 };

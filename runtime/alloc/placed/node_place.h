@@ -12,8 +12,8 @@ uint64_t memrt__node_place_set(const memrt__nodes_t *nodes);
 /// Place the pages of a range. Returns 0, or the error number of the system.
 int memrt__node_place(const memrt__nodes_t *nodes, void *mapping, size_t bytes);
 
-/// Return the error of the system for the first refused node, or 0. The kernel ignores missing nodes
-/// beside others. Each node is therefore tried alone, with a mapping of one page. Without memory for
+/// Return the error of the system for the first refused node, or 0. The kernel ignores missing
+/// nodes in a set, so the function tries each node with a mapping of one page. Without memory for
 /// the page, the nodes are accepted.
 int memrt__node_place_try(const memrt__nodes_t *nodes);
 

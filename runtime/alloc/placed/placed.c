@@ -14,6 +14,7 @@
 #include "runtime/alloc/placed/node_text.h"
 #include "runtime/alloc/placed/page_ladder.h"
 #include "runtime/alloc/placed/pool_map.h"
+#include "runtime/alloc/placed/prefault.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
@@ -28,7 +29,7 @@ typedef struct placed {
     memrt__page_ladder_t ladder;
     char pages[MEMRT__PAGES_TEXT], node[MEMRT__NODE_TEXT]; ///< texts of the options; "": none
     memrt_lock_t lock;
-    bool prefault;
+    unsigned prefault;                 ///< threads; 0: pages have memory from the first touch
     size_t node_refused, lock_refused; ///< relaxed; last error number
 } placed_t;
 
@@ -45,11 +46,18 @@ static bool place_on_nodes(placed_t *placed, void *mapping, size_t bytes)
                                    memrt__node_place(&placed->nodes, mapping, bytes));
 }
 
+/// Give memory to the pages of a range, by the threads of the setting.
+static int fill(const placed_t *placed, void *start, size_t bytes)
+{
+    return memrt__prefault(start, bytes, placed->prefault, memrt__node_place_set(&placed->nodes));
+}
+
 /// Give transparent huge pages to a range of whole huge pages. Pages that the kernel did not make
 /// huge at the first touch are replaced.
 static bool make_huge(placed_t *placed, void *start, size_t bytes)
 {
-    int error = memrt__os_populate(start, bytes) ? memrt__os_collapse(start, bytes) : EINVAL;
+    int error = fill(placed, start, bytes);
+    error = error == 0 ? memrt__os_collapse(start, bytes) : error;
     return memrt__page_ladder_note(&placed->ladder.refused[MEMRT__RUNG_THP], error);
 }
 
@@ -65,30 +73,28 @@ static bool lock_pages(placed_t *placed, void *mapping, size_t bytes)
 static bool place(void *context, void *mapping, size_t bytes)
 {
     placed_t *placed = context;
-    if (!place_on_nodes(placed, mapping, bytes) || !lock_pages(placed, mapping, bytes)) {
-        return false;
-    }
     size_t pool = memrt__mapping_table_pool(mapping); /* these pages have memory */
     char *rest = (char *)mapping + pool;
-    if (pool == bytes) {
-        return true;
+    if (!place_on_nodes(placed, mapping, bytes)) {
+        return false;
     }
-    if (demands_thp(placed)) {
-        return make_huge(placed, rest, bytes - pool);
+    if (pool != bytes && demands_thp(placed) && !make_huge(placed, rest, bytes - pool)) {
+        return false;
     }
-    if (placed->prefault) {
-        (void)memrt__os_populate(rest, bytes - pool);
+    if (pool != bytes && placed->prefault != 0) { /* before mlock(), which uses one thread */
+        (void)fill(placed, rest, bytes - pool);
     }
-    return true;
+    return lock_pages(placed, mapping, bytes);
 }
 
 /// Map memory, see memrt__map_fn.
 static void *map(void *context, size_t bytes, size_t align, memrt__huge_t huge)
 {
     placed_t *placed = context;
+    memrt__pool_map_t pool = {&placed->ladder, &placed->nodes, placed->prefault};
     size_t least = memrt__page_ladder_align(&placed->ladder, bytes);
     char *mapping = memrt__mapped_new(bytes, memrt__size_max(align, least), huge);
-    if (mapping != NULL && !memrt__pool_map(&placed->ladder, &placed->nodes, mapping, bytes)) {
+    if (mapping != NULL && !memrt__pool_map(&pool, mapping, bytes)) {
         (void)memrt__os_unmap(mapping, bytes);
         mapping = NULL;
     }
@@ -232,14 +238,14 @@ static bool read_options(const memrt_placement_options_t *options, placed_t *pla
     if (options->lock > MEMRT_LOCK_MUST) {
         return refuse_number(why, length, "lock must be a memrt_lock_t", options->lock);
     }
-    if (options->prefault > 1) {
-        return refuse_number(why, length, "prefault must be 0 or 1", options->prefault);
+    if (options->prefault > MEMRT__PREFAULT_THREADS) {
+        return refuse_number(why, length, "prefault must be at most 64 threads", options->prefault);
     }
     snprintf(placed->pages, sizeof(placed->pages), "%s",
              options->pages == NULL ? "" : options->pages);
     snprintf(placed->node, sizeof(placed->node), "%s", options->node == NULL ? "" : options->node);
     placed->lock = (memrt_lock_t)options->lock;
-    placed->prefault = options->prefault != 0;
+    placed->prefault = options->prefault;
     return true;
 }
 

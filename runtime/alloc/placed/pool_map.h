@@ -7,10 +7,15 @@
 #include "runtime/alloc/placed/node_text.h"
 #include "runtime/alloc/placed/page_ladder.h"
 
+/// Settings for pages of the pool.
+typedef struct memrt__pool_map {
+    memrt__page_ladder_t *ladder; ///< gets the refusals
+    const memrt__nodes_t *nodes;
+    unsigned threads; ///< that give memory to the pages
+} memrt__pool_map_t;
+
 /// Replace the start of a fresh mapping by pages of the pool, by the rungs of a ladder. The pages
-/// lie on the nodes and have memory. Records refusals. Returns false without pages that the ladder
-/// demands.
-bool memrt__pool_map(memrt__page_ladder_t *ladder, const memrt__nodes_t *nodes, char *mapping,
-                     size_t bytes);
+/// lie on the nodes and have memory. Returns false without pages that the ladder demands.
+bool memrt__pool_map(const memrt__pool_map_t *map, char *mapping, size_t bytes);
 
 #endif

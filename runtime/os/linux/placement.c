@@ -1,6 +1,9 @@
 #include "runtime/os/placement.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +11,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/shield.h"
 #include "runtime/os/latency.h"
+#include "runtime/os/linux/text_file.h"
 #include "runtime/os/os.h"
 
 /* Numbers of the kernel's <linux/mempolicy.h>, which is not installed everywhere. */
@@ -40,6 +44,38 @@ unsigned memrt__os_node(void)
     unsigned node = 0;
     (void)syscall(SYS_getcpu, NULL, &node, NULL);
     return node < MEMRT__NODES ? node : 0;
+}
+
+/// Add the processors of a list such as "0-3,8" to a set.
+static void add_processors(const char *list, cpu_set_t *set)
+{
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (*end == '-') {
+            last = strtoul(end + 1, &end, 10);
+        }
+        for (; first <= last && first < CPU_SETSIZE; first++) {
+            CPU_SET(first, set);
+        }
+        list = *end == ',' ? end + 1 : end;
+    }
+}
+
+void memrt__os_run_on_nodes(uint64_t nodes)
+{
+    MEMRT__SHIELD;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (unsigned node = 0; node < MEMRT__NODES; node++) {
+        char path[64], list[1024] = "";
+        if ((nodes >> node & 1) != 0) {
+            snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
+            memrt__text_read(path, list, sizeof(list));
+            add_processors(list, &set);
+        }
+    }
+    (void)sched_setaffinity(0, sizeof(set), &set);
 }
 
 int memrt__os_lock_pages(void *address, size_t size)

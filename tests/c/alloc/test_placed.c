@@ -85,7 +85,7 @@ TEST(bad_options_are_refused_with_a_reason)
         {{.node = "0,63!"}, "node must exist, see /sys/devices/system/node/online, got '0,63!'"},
         {{.node = "interleave:63,0"}, "node must exist, see /sys/devices/system/node/online"},
         {{.lock = 3}, "lock must be a memrt_lock_t, got '3'"},
-        {{.prefault = 2}, "prefault must be 0 or 1, got '2'"},
+        {{.prefault = 65}, "prefault must be at most 64 threads, got '65'"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         memrt_placement_options_t options = cases[i].options;
@@ -232,6 +232,31 @@ TEST(prefaulted_blocks_have_all_pages)
     char *block = allocate(MIB);
     ck_assert_uint_eq(read_placement(block, MIB).resident, MIB);
     release(block, MIB);
+    end();
+}
+
+TEST_EACH(threads_give_memory_to_parts_of_a_block, 4)
+{
+    static const size_t refused[] = {0, 2, SIZE_MAX, 0};
+    const char *node = index == 3 || !has_nodes() ? NULL : "0";
+    require((memrt_placement_options_t){.prefault = 64, .pages = "4K", .node = node});
+    kernel_refuse(KERNEL_THREAD, 1, refused[index]);
+    size_t calls = kernel_calls(KERNEL_POPULATE), size = 40 * MIB;
+    char *block = allocate(size);
+    ck_assert_uint_eq(kernel_calls(KERNEL_POPULATE), calls + 5);
+    ck_assert_uint_eq(read_placement(block, size).resident, size);
+    release(block, size);
+    block = allocate(7 * MIB); /* too small for two threads */
+    ck_assert_uint_eq(kernel_calls(KERNEL_POPULATE), calls + 6);
+    release(block, 7 * MIB);
+    end();
+}
+
+TEST(refusal_of_one_thread_refuses_huge_pages)
+{
+    require((memrt_placement_options_t){.prefault = 4, .pages = "thp!"});
+    kernel_refuse(KERNEL_POPULATE, 1, 1);
+    ck_assert_ptr_null(allocate(32 * MIB));
     end();
 }
 

@@ -71,6 +71,16 @@ def test_small_and_resized_arrays_are_placed():
     assert memrt.debug.placement(grown).resident == memrt.debug.placement(grown).nbytes
 
 
+@needs_nodes
+@pytest.mark.parametrize("threads", [0, True, 1, 3])
+def test_threads_give_memory_to_arrays(threads):
+    with memrt.Policy(node="local", pages="4K", prefault=threads):
+        array = np.empty(32 * MIB, "u1")
+    found = memrt.debug.placement(array)
+    assert found.resident == (found.nbytes if threads else mmap.PAGESIZE)
+    assert found.asked.prefault == threads
+
+
 def locked_memory() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmLck:"))
@@ -160,6 +170,9 @@ def test_bad_settings_are_refused():
         ({"node": -1}, ValueError, "node must be 'local', a number"),
         ({"node": 1.5}, TypeError, "node must be a whole number, a text or None, got float"),
         ({"node": True}, TypeError, "node must be a whole number, a text or None, got bool"),
+        ({"prefault": 65}, ValueError, "prefault must be from 0 to 64 threads, got 65"),
+        ({"prefault": -1}, ValueError, "prefault must be from 0 to 64 threads, got -1"),
+        ({"prefault": "x"}, TypeError, "prefault must be True, False or a number, got str"),
         ({"lock": "maybe"}, ValueError, "lock must be True, False or 'try', got 'maybe'"),
         ({"lock": 1}, ValueError, "lock must be True, False or 'try', got 1"),
         ({"node": 0, "cache_limit": 0}, ValueError, "must be None for a policy with an allocator"),

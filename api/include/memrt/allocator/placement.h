@@ -33,7 +33,9 @@ typedef struct memrt_placement_options {
                         ///< is full; "1!" or "0,1!": only these nodes; "interleave:0,1": pages in
                         ///< turn; NULL: as the system decides
     uint32_t lock;      ///< a memrt_lock_t
-    uint32_t prefault; ///< 1: all pages have memory when a request returns; 0: from the first touch
+    uint32_t prefault;  ///< 0: pages have memory from the first touch; 1 to 64: all pages have
+                       ///< memory when a request returns, given by so many threads, which run on
+                       ///< the nodes of `node`
 } memrt_placement_options_t;
 
 /// Create an allocator whose blocks lie in mappings of their own, placed as `options` ask.
