@@ -245,7 +245,7 @@ def placement_read(
     int,
     int,
     tuple[tuple[int, int], ...] | None,
-    tuple[str | None, str | None, int, int, int, int, int, int, int] | None,
+    tuple[str | None, str | None, int, int, int, int, int, int, int, int] | None,
 ]: ...
 def allocator_adaptor(
     upstream: object,

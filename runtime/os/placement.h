@@ -19,11 +19,17 @@ typedef enum memrt__node_mode {
     MEMRT__NODE_PREFER,     ///< one node; other nodes once the node is full
     MEMRT__NODE_BIND,       ///< only nodes of the set
     MEMRT__NODE_INTERLEAVE, ///< pages in turn over the nodes of the set
+    MEMRT__NODE_WEIGHTED,   ///< as MEMRT__NODE_INTERLEAVE, by the system's weights; Linux 6.9
+    MEMRT__NODE_SPLIT,      ///< parts of a range, by weights; not for memrt__os_place()
 } memrt__node_mode_t;
 
-/// Place the pages of a range on nodes, at least one, in any mode but MEMRT__NODE_ANY. Pages that
-/// have memory move.
+/// Place the pages of a range on nodes, at least one, in any mode but MEMRT__NODE_ANY and
+/// MEMRT__NODE_SPLIT. Pages that have memory move.
 int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_t nodes);
+
+/// Prefer a node for the pages of a range that memrt__os_place() has placed on several nodes by
+/// MEMRT__NODE_BIND. For pages that get memory later. Linux 5.17.
+int memrt__os_prefer_home(void *address, size_t size, unsigned node);
 
 /// Return the node of the processor of this thread, or 0 where the system does not know nodes.
 unsigned memrt__os_node(void);

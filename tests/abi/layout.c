@@ -487,6 +487,7 @@ AT(memrt_placement_asked_t, node_refused, 36);
 AT(memrt_placement_asked_t, lock_refused, 40);
 AT(memrt_placement_asked_t, pool_2m_refused, 44);
 AT(memrt_placement_asked_t, pool_1g_refused, 48);
+AT(memrt_placement_asked_t, home_refused, 52);
 SIZE(memrt_placement_t, 560);
 AT(memrt_placement_t, bytes, 8);
 AT(memrt_placement_t, resident, 16);

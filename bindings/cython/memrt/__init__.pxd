@@ -165,7 +165,7 @@ cdef extern from "memrt/import.h":
         int32_t lock_refused
         int32_t pool_2m_refused
         int32_t pool_1g_refused
-        int32_t reserved
+        int32_t home_refused
 
     ctypedef memrt_status_t (*memrt_policy_placement_fn)(const memrt_policy_t *policy,
         memrt_placement_asked_t *out) noexcept nogil

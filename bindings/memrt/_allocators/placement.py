@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from errno import errorcode
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from memrt._support.public import public
 from memrt._support.units import human_bytes
 
 _LOCKS: dict[object, int] = {False: 0, "try": 1, True: 2}
+_Asked: TypeAlias = tuple[str | None, str | None, int, int, int, int, int, int, int, int]
 _THREADS_MAX = 64
-_REFUSALS = ("1G", "2M", "thp", "node", "lock")
+_REFUSALS = ("1G", "2M", "thp", "node", "home", "lock")
 _LOCK_NAMES: tuple[bool | str, ...] = (False, "try", True)
 
 
@@ -40,7 +41,7 @@ class PlacementAsked(NamedTuple):
     prefault: bool | int
     """Whether all pages have memory from the start, or the threads that give the memory."""
     refused: dict[str, str]
-    """Last error of the system for "1G", "2M", "thp", "node" and "lock"; empty: no refusal."""
+    """Last error of the system for "1G", "2M", "thp", "node", "home" and "lock"."""
 
 
 @public("memrt.types")
@@ -87,9 +88,7 @@ class Placement(NamedTuple):
         return text
 
 
-def _read_asked(
-    fields: tuple[str | None, str | None, int, int, int, int, int, int, int] | None,
-) -> PlacementAsked | None:
+def _read_asked(fields: _Asked | None) -> PlacementAsked | None:
     if fields is None:
         return None
     pages, node, lock, prefault, *errors = fields

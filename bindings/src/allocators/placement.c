@@ -10,7 +10,7 @@ static PyObject *allocator_placed(PyObject *module, PyObject *args)
 {
     memrt_placement_options_t options = {.struct_size = sizeof(options)};
     memrt_allocator_t made;
-    char why[200] = "";
+    char why[240] = "";
     int lock;
     unsigned prefault;
     (void)module;
@@ -61,9 +61,9 @@ static PyObject *build_asked(const void *address)
     }
     PyObject *result = Py_None;
     if (api->policy_placement(policy, &asked) == MEMRT_OK) {
-        result = Py_BuildValue("(zzIIiiiii)", asked.pages, asked.node, asked.lock, asked.prefault,
+        result = Py_BuildValue("(zzIIiiiiii)", asked.pages, asked.node, asked.lock, asked.prefault,
                                asked.pool_1g_refused, asked.pool_2m_refused, asked.thp_refused,
-                               asked.node_refused, asked.lock_refused);
+                               asked.node_refused, asked.home_refused, asked.lock_refused);
     } else {
         Py_INCREF(result);
     }
@@ -121,6 +121,6 @@ PyMethodDef memrt__placement_methods[] = {
      "placement_read(array, /) -> (bytes, resident, huge, locked, swapped, nodes, asked)"
      "\n\nReturn the place of memory. huge and nodes are None where the system does not know "
      "them.\n"
-     "asked: (pages, node, lock, prefault, five error numbers) of the buffer's policy, or None."},
+     "asked: (pages, node, lock, prefault, six error numbers) of the buffer's policy, or None."},
     {NULL, NULL, 0, NULL},
 };

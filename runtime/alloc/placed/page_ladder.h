@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/base/atomics.h"
+#include "runtime/alloc/placed/refusal.h"
 
 /// Page ladder: kinds of pages to try for each mapping, from large to small.
 
@@ -18,8 +18,8 @@ typedef enum memrt__rung {
 
 typedef struct memrt__page_ladder {
     bool has[MEMRT__RUNGS];
-    size_t demanded;              ///< bytes of the pages that a mapping must have; 0: any pages
-    size_t refused[MEMRT__RUNGS]; ///< relaxed; last error number of the system, 0: none
+    size_t demanded; ///< bytes of the pages that a mapping must have; 0: any pages
+    memrt__refusal_t refused[MEMRT__RUNGS];
 } memrt__page_ladder_t;
 
 /// Bytes for a text of pages, NUL included.
@@ -38,14 +38,5 @@ bool memrt__page_ladder_bytes(const memrt__page_ladder_t *ladder, size_t size, s
 
 /// Return the least alignment of a mapping: of its first page that a rung can give.
 size_t memrt__page_ladder_align(const memrt__page_ladder_t *ladder, size_t bytes);
-
-/// Record an error number of the system; 0: success. Returns true for success.
-static inline bool memrt__page_ladder_note(size_t *refused, int error)
-{
-    if (error != 0) {
-        memrt__store_relaxed(refused, (size_t)error);
-    }
-    return error == 0;
-}
 
 #endif

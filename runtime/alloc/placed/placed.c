@@ -15,6 +15,7 @@
 #include "runtime/alloc/placed/page_ladder.h"
 #include "runtime/alloc/placed/pool_map.h"
 #include "runtime/alloc/placed/prefault.h"
+#include "runtime/alloc/placed/refusal.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
@@ -29,21 +30,17 @@ typedef struct placed {
     memrt__page_ladder_t ladder;
     char pages[MEMRT__PAGES_TEXT], node[MEMRT__NODE_TEXT]; ///< texts of the options; "": none
     memrt_lock_t lock;
-    unsigned prefault;                 ///< threads; 0: pages have memory from the first touch
-    size_t node_refused, lock_refused; ///< relaxed; last error number
+    unsigned prefault; ///< threads; 0: pages have memory from the first touch
+    memrt__refusal_t lock_refused;
 } placed_t;
 
 /* --- Placing of a mapping. --- */
 
-static bool demands_thp(const placed_t *placed)
+/// Place pages. Parts of a split range begin at multiples of a huge page, if a huge page fits.
+static bool place_on_nodes(placed_t *placed, void *start, size_t bytes)
 {
-    return placed->ladder.demanded != 0 && placed->ladder.has[MEMRT__RUNG_THP];
-}
-
-static bool place_on_nodes(placed_t *placed, void *mapping, size_t bytes)
-{
-    return memrt__page_ladder_note(&placed->node_refused,
-                                   memrt__node_place(&placed->nodes, mapping, bytes));
+    size_t unit = bytes >= MEMRT__HUGE_PAGE ? MEMRT__HUGE_PAGE : memrt__os_page_size();
+    return memrt__node_place(&placed->nodes, start, bytes, unit) == 0;
 }
 
 /// Give memory to the pages of a range, by the threads of the setting.
@@ -58,13 +55,13 @@ static bool make_huge(placed_t *placed, void *start, size_t bytes)
 {
     int error = fill(placed, start, bytes);
     error = error == 0 ? memrt__os_collapse(start, bytes) : error;
-    return memrt__page_ladder_note(&placed->ladder.refused[MEMRT__RUNG_THP], error);
+    return memrt__refusal_note(&placed->ladder.refused[MEMRT__RUNG_THP], error);
 }
 
 static bool lock_pages(placed_t *placed, void *mapping, size_t bytes)
 {
     return placed->lock == MEMRT_LOCK_NONE ||
-           memrt__page_ladder_note(&placed->lock_refused, memrt__os_lock_pages(mapping, bytes)) ||
+           memrt__refusal_note(&placed->lock_refused, memrt__os_lock_pages(mapping, bytes)) ||
            placed->lock == MEMRT_LOCK_TRY;
 }
 
@@ -73,16 +70,16 @@ static bool lock_pages(placed_t *placed, void *mapping, size_t bytes)
 static bool place(void *context, void *mapping, size_t bytes)
 {
     placed_t *placed = context;
-    size_t pool = memrt__mapping_table_pool(mapping); /* these pages have memory */
+    size_t pool = memrt__mapping_table_pool(mapping); /* these pages are placed and have memory */
     char *rest = (char *)mapping + pool;
-    if (!place_on_nodes(placed, mapping, bytes)) {
-        return false;
-    }
-    if (pool != bytes && demands_thp(placed) && !make_huge(placed, rest, bytes - pool)) {
-        return false;
-    }
-    if (pool != bytes && placed->prefault != 0) { /* before mlock(), which uses one thread */
-        (void)fill(placed, rest, bytes - pool);
+    if (pool != bytes) {
+        if (!place_on_nodes(placed, rest, bytes - pool) ||
+            (placed->ladder.demanded != 0 && !make_huge(placed, rest, bytes - pool))) {
+            return false;
+        }
+        if (placed->prefault != 0) { /* before mlock(), which uses one thread */
+            (void)fill(placed, rest, bytes - pool);
+        }
     }
     return lock_pages(placed, mapping, bytes);
 }
@@ -228,8 +225,8 @@ static bool read_options(const memrt_placement_options_t *options, placed_t *pla
     }
     if (!memrt__node_text_read(options->node, &placed->nodes)) {
         return refuse(why, length,
-                      "node must be 'local', a number, numbers with ',' and '!' at the end, or "
-                      "'interleave:' and numbers",
+                      "node must be 'local', 'N', 'N,N!', 'N,N!home:N', 'interleave:N,N', "
+                      "'weighted:N,N' or 'split:W:W'",
                       options->node);
     }
     if (!has_nodes(&placed->nodes, options->node, why, length)) {
@@ -304,11 +301,6 @@ static const char *text_or_null(const char *text)
     return text[0] == '\0' ? NULL : text;
 }
 
-static int32_t read_error(const size_t *refused)
-{
-    return (int32_t)memrt__load_relaxed(refused);
-}
-
 bool memrt__placed_asked(const memrt_allocator_t *allocator, memrt_placement_asked_t *out)
 {
     if (allocator->alloc != placed_alloc) {
@@ -321,11 +313,12 @@ bool memrt__placed_asked(const memrt_allocator_t *allocator, memrt_placement_ask
         .node = text_or_null(placed->node),
         .lock = placed->lock,
         .prefault = placed->prefault,
-        .thp_refused = read_error(&placed->ladder.refused[MEMRT__RUNG_THP]),
-        .pool_2m_refused = read_error(&placed->ladder.refused[MEMRT__RUNG_2M]),
-        .pool_1g_refused = read_error(&placed->ladder.refused[MEMRT__RUNG_1G]),
-        .node_refused = read_error(&placed->node_refused),
-        .lock_refused = read_error(&placed->lock_refused),
+        .thp_refused = memrt__refusal_read(&placed->ladder.refused[MEMRT__RUNG_THP]),
+        .pool_2m_refused = memrt__refusal_read(&placed->ladder.refused[MEMRT__RUNG_2M]),
+        .home_refused = memrt__refusal_read(&placed->nodes.home_refused),
+        .pool_1g_refused = memrt__refusal_read(&placed->ladder.refused[MEMRT__RUNG_1G]),
+        .node_refused = memrt__refusal_read(&placed->nodes.refused),
+        .lock_refused = memrt__refusal_read(&placed->lock_refused),
     };
     return true;
 }

@@ -17,7 +17,7 @@ static int put_pool_pages(const memrt__pool_map_t *map, void *start, size_t byte
         return error;
     }
     uint64_t nodes = memrt__node_place_set(map->nodes);
-    error = memrt__node_place(map->nodes, pages, bytes);
+    error = memrt__node_place(map->nodes, pages, bytes, page);
     error = error == 0 ? memrt__prefault(pages, bytes, map->threads, nodes) : error;
     error = error == 0 ? memrt__os_hide_from_child(pages, bytes) : error;
     error = error == 0 ? memrt__os_move(pages, bytes, start) : error;
@@ -38,7 +38,7 @@ static size_t climb_rung(const memrt__pool_map_t *map, memrt__rung_t rung, char 
         return done;
     }
     int error = put_pool_pages(map, mapping + done, size, page);
-    return memrt__page_ladder_note(&map->ladder->refused[rung], error) ? done + size : done;
+    return memrt__refusal_note(&map->ladder->refused[rung], error) ? done + size : done;
 }
 
 bool memrt__pool_map(const memrt__pool_map_t *map, char *mapping, size_t bytes)

@@ -9,9 +9,9 @@
 
 /// Settings for pages of the pool.
 typedef struct memrt__pool_map {
-    memrt__page_ladder_t *ladder; ///< gets the refusals
-    const memrt__nodes_t *nodes;
-    unsigned threads; ///< that give memory to the pages
+    memrt__page_ladder_t *ladder; ///< gets refusals
+    memrt__nodes_t *nodes;        ///< gets refusals
+    unsigned threads;             ///< that give memory to the pages
 } memrt__pool_map_t;
 
 /// Replace the start of a fresh mapping by pages of the pool, by the rungs of a ladder. The pages

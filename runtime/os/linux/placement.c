@@ -18,12 +18,17 @@
 #define MODE_PREFERRED 1
 #define MODE_BIND 2
 #define MODE_INTERLEAVE 3
+#define MODE_WEIGHTED_INTERLEAVE 6
 #define MOVE_PAGES 2u
+#ifndef SYS_set_mempolicy_home_node
+#define SYS_set_mempolicy_home_node 450 /* headers before Linux 5.17 */
+#endif
 
 static const int modes[] = {
     [MEMRT__NODE_PREFER] = MODE_PREFERRED,
     [MEMRT__NODE_BIND] = MODE_BIND,
     [MEMRT__NODE_INTERLEAVE] = MODE_INTERLEAVE,
+    [MEMRT__NODE_WEIGHTED] = MODE_WEIGHTED_INTERLEAVE,
 };
 
 int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_t nodes)
@@ -31,11 +36,20 @@ int memrt__os_place(void *address, size_t size, memrt__node_mode_t mode, uint64_
     MEMRT__KEEP_ERRNO;
     MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
     unsigned long mask = (unsigned long)nodes;
-    MEMRT__ASSERT(nodes != 0 && mode != MEMRT__NODE_ANY);
+    MEMRT__ASSERT(nodes != 0 && mode != MEMRT__NODE_ANY && mode != MEMRT__NODE_SPLIT);
     unsigned long bits = MEMRT__NODES + 1; /* the kernel uses one bit less */
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     long status = syscall(SYS_mbind, address, size, modes[mode], &mask, bits, MOVE_PAGES);
     return status == 0 ? 0 : errno;
+}
+
+int memrt__os_prefer_home(void *address, size_t size, unsigned node)
+{
+    MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    return syscall(SYS_set_mempolicy_home_node, address, size, (unsigned long)node, 0ul) == 0
+               ? 0
+               : errno;
 }
 
 unsigned memrt__os_node(void)

@@ -5,13 +5,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/alloc/placed/node_place.h"
 #include "runtime/alloc/placed/node_text.h"
+#include "runtime/alloc/placed/placed.h"
+#include "runtime/alloc/placed/refusal.h"
 #include "runtime/config/options.h"
 #include "runtime/os/os.h"
 #include "support/child.h"
 #include "support/kernel.h"
 
 #define TEN "0,0,0,0,0,0,0,0,0,0,"
+#define TENTH "1:1:1:1:1:1:1:1:1:1:"
 #define MIB ((size_t)1 << 20)
 
 static memrt_allocator_t placed;
@@ -80,6 +84,20 @@ TEST(bad_options_are_refused_with_a_reason)
         {{.node = TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "0!"}, "node must be 'local'"},
         {{.node = "interleave:"}, "node must be 'local'"},
         {{.node = "interleave:0!"}, "node must be 'local'"},
+        {{.node = "weighted:"}, "node must be 'local'"},
+        {{.node = "0,1!home:2"}, "node must be 'local'"},
+        {{.node = "0!home:"}, "node must be 'local'"},
+        {{.node = "0,1!home:0,1"}, "node must be 'local'"},
+        {{.node = "0!hom:0"}, "node must be 'local'"},
+        {{.node = "0home:0"}, "node must be 'local'"},
+        {{.node = "split:"}, "node must be 'local'"},
+        {{.node = "split:0"}, "node must be 'local'"},
+        {{.node = "split:256"}, "node must be 'local'"},
+        {{.node = "split:1:"}, "node must be 'local'"},
+        {{.node = "split:1,1"}, "node must be 'local'"},
+        {{.node = "split:" TENTH TENTH TENTH TENTH TENTH TENTH TENTH "1"}, "node must be 'local'"},
+        {{.node = "split:1:1:0:1"}, "node must exist"},
+        {{.node = "weighted:63"}, "node must exist"},
         {{.node = "63!"}, "node must exist, see /sys/devices/system/node/online, got '63!'"},
         {{.node = "63"}, "node must exist, see /sys/devices/system/node/online, got '63'"},
         {{.node = "0,63!"}, "node must exist, see /sys/devices/system/node/online, got '0,63!'"},
@@ -115,12 +133,15 @@ TEST(node_texts_give_modes_and_sets)
         const char *text;
         memrt__nodes_t nodes;
     } cases[] = {
-        {NULL, {MEMRT__NODE_ANY, 0, false}},
-        {"local", {MEMRT__NODE_PREFER, 0, true}},
-        {"63", {MEMRT__NODE_PREFER, (uint64_t)1 << 63, false}},
-        {"2!", {MEMRT__NODE_BIND, 4, false}},
-        {"0,2!", {MEMRT__NODE_BIND, 5, false}},
-        {"interleave:1,0", {MEMRT__NODE_INTERLEAVE, 3, false}},
+        {NULL, {.mode = MEMRT__NODE_ANY}},
+        {"local", {.mode = MEMRT__NODE_PREFER, .local = true}},
+        {"63", {.mode = MEMRT__NODE_PREFER, .set = (uint64_t)1 << 63}},
+        {"2!", {.mode = MEMRT__NODE_BIND, .set = 4}},
+        {"0,2!", {.mode = MEMRT__NODE_BIND, .set = 5}},
+        {"0,2!home:2", {.mode = MEMRT__NODE_BIND, .set = 5, .has_home = true, .home = 2}},
+        {"interleave:1,0", {.mode = MEMRT__NODE_INTERLEAVE, .set = 3}},
+        {"weighted:1,0", {.mode = MEMRT__NODE_WEIGHTED, .set = 3}},
+        {"split:3:0:1", {.mode = MEMRT__NODE_SPLIT, .set = 5, .weights = {3, 0, 1}}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         memrt__nodes_t nodes;
@@ -128,6 +149,9 @@ TEST(node_texts_give_modes_and_sets)
         ck_assert_int_eq(nodes.mode, cases[i].nodes.mode);
         ck_assert_uint_eq(nodes.set, cases[i].nodes.set);
         ck_assert_int_eq(nodes.local, cases[i].nodes.local);
+        ck_assert_int_eq(nodes.has_home, cases[i].nodes.has_home);
+        ck_assert_uint_eq(nodes.home, cases[i].nodes.home);
+        ck_assert_mem_eq(nodes.weights, cases[i].nodes.weights, sizeof(nodes.weights));
     }
 }
 
@@ -136,7 +160,7 @@ TEST(blocks_lie_on_the_node_of_their_policy)
     if (!has_nodes()) {
         return;
     }
-    static const char *const nodes[] = {"local", "0", "0!", "interleave:0"};
+    static const char *const nodes[] = {"local", "0", "0!", "interleave:0", "split:7", "0!home:0"};
     for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         size_t before = kernel_calls(KERNEL_PLACE);
         require((memrt_placement_options_t){.node = nodes[i], .pages = "4K"});
@@ -150,6 +174,55 @@ TEST(blocks_lie_on_the_node_of_their_policy)
         release(block, 3 * MIB);
         end();
     }
+}
+
+/// Return the settings of a policy over the allocator, after one block.
+static memrt_placement_asked_t read_asked_after_a_block(void)
+{
+    memrt_placement_asked_t asked = {.struct_size = sizeof(asked)};
+    char *block = allocate(3 * MIB);
+    ck_assert_ptr_nonnull(block);
+    release(block, 3 * MIB);
+    ck_assert(memrt__placed_asked(&placed, &asked));
+    return asked;
+}
+
+TEST(unknown_ways_of_placement_are_recorded)
+{
+    if (!has_nodes()) {
+        return;
+    }
+    require((memrt_placement_options_t){.node = "weighted:0"});
+    kernel_refuse(KERNEL_WEIGHTED, 0, SIZE_MAX);
+    ck_assert_int_eq(read_asked_after_a_block().node_refused, EINVAL);
+    end();
+    require((memrt_placement_options_t){.node = "0!home:0"});
+    kernel_refuse(KERNEL_HOME, 0, SIZE_MAX);
+    memrt_placement_asked_t asked = read_asked_after_a_block();
+    ck_assert_int_eq(asked.home_refused, ENOSYS);
+    ck_assert_int_eq(asked.node_refused, 0);
+    end();
+}
+
+TEST(split_places_parts_by_weights)
+{
+    if (!has_nodes()) {
+        return;
+    }
+    char *mapping = memrt__os_map(8 * MIB, 0, 2 * MIB);
+    memrt__nodes_t nodes = {
+        .mode = MEMRT__NODE_SPLIT, .set = 1, .weights = {3, 0, 1}}; /* node 2 does not exist */
+    kernel_refuse(KERNEL_PLACE, 1, 1);
+    ck_assert_int_eq(memrt__node_place(&nodes, mapping, 8 * MIB, 2 * MIB), ENOSYS);
+    kernel_obey();
+    memset(mapping, 1, 8 * MIB);
+    ck_assert_uint_eq(read_placement(mapping, 6 * MIB).by_node[0], 6 * MIB);
+    ck_assert_int_eq(memrt__refusal_read(&nodes.refused), ENOSYS);
+    size_t calls = kernel_calls(KERNEL_PLACE);
+    nodes.weights[2] = 0;
+    ck_assert_int_eq(memrt__node_place(&nodes, mapping, 8 * MIB, 2 * MIB), 0);
+    ck_assert_uint_eq(kernel_calls(KERNEL_PLACE), calls + 1);
+    ck_assert(memrt__os_unmap(mapping, 8 * MIB));
 }
 
 TEST(refused_node_refuses_the_block)

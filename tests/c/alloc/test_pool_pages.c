@@ -162,6 +162,19 @@ TEST_EACH(refused_step_leads_to_the_next_rung, 4)
     api->policy_release(policy);
 }
 
+TEST(refused_node_refuses_pages_of_the_pool)
+{
+    memrt_placement_options_t options = {
+        .struct_size = sizeof(options), .pages = "2M!", .node = "split:1"};
+    memrt_allocator_t placed;
+    kernel_pretend_pool();
+    if (api->allocator_placed(&options, &placed, NULL, 0) == MEMRT_OK) { /* not in a container */
+        kernel_refuse(KERNEL_PLACE, 0, SIZE_MAX);
+        ck_assert_ptr_null(placed.alloc(placed.ctx, 5 * MIB, 64));
+        placed.destroy(placed.ctx);
+    }
+}
+
 TEST(demanded_transparent_pages_fill_the_rest)
 {
     kernel_pretend_pool();
@@ -294,6 +307,16 @@ static void allocate_during_fork(void *context)
     REQUIRE(late[0] == 0 && late[5 * MIB - 1] == 0);
 }
 
+static void refuse_move_during_fork(void *context)
+{
+    char *block = allocate(5 * MIB);
+    (void)context;
+    memrt__pool_fork_prepare();
+    hide(block);
+    kernel_refuse(KERNEL_REMAP, 0, 1);
+    memrt__pool_fork_in_child();
+}
+
 static void take_addresses_during_fork(void *context)
 {
     (void)context;
@@ -308,6 +331,7 @@ TEST(other_threads_may_free_and_allocate_during_a_fork)
     start("2M!");
     child_expect_success(free_during_fork, NULL);
     child_expect_success(allocate_during_fork, NULL);
+    child_expect_exit(refuse_move_during_fork, NULL, 0, "lacks 6291456 bytes of arrays");
     child_expect_exit(take_addresses_during_fork, NULL, 0, "lacks 6291456 bytes of arrays");
     api->policy_release(policy);
 }

@@ -21,6 +21,11 @@
 #define MADV_COLLAPSE 25 /* headers before Linux 6.1 */
 #endif
 
+#ifndef SYS_set_mempolicy_home_node
+#define SYS_set_mempolicy_home_node 450 /* headers before Linux 5.17 */
+#endif
+#define MODE_WEIGHTED_INTERLEAVE 6
+
 /// Refusal plan of a system call. Relaxed words, used by threads of the test and of memrt.
 typedef struct plan {
     size_t calls;
@@ -149,6 +154,8 @@ static int count_arguments(long number)
         return 6;
     case SYS_clone:
         return 5;
+    case SYS_set_mempolicy_home_node:
+        return 4;
     case SYS_getcpu:
         return 3;
     default:
@@ -166,7 +173,13 @@ long __wrap_syscall(long number, ...)
         words[i] = va_arg(more, long);
     }
     va_end(more);
+    if (number == SYS_mbind && words[2] == MODE_WEIGHTED_INTERLEAVE &&
+        is_refused(KERNEL_WEIGHTED)) {
+        errno = EINVAL;
+        return -1;
+    }
     if ((number == SYS_mbind && is_refused(KERNEL_PLACE)) ||
+        (number == SYS_set_mempolicy_home_node && is_refused(KERNEL_HOME)) ||
         (number == SYS_move_pages && is_refused(KERNEL_NODES))) {
         errno = ENOSYS;
         return -1;

@@ -22,6 +22,8 @@ typedef enum kernel_call {
     KERNEL_POPULATE, ///< madvise(MADV_POPULATE_WRITE), unknown to kernels before 5.14
     KERNEL_LOCK,     ///< mlock
     KERNEL_PLACE,    ///< mbind
+    KERNEL_WEIGHTED, ///< mbind(MPOL_WEIGHTED_INTERLEAVE), unknown to kernels before 6.9
+    KERNEL_HOME,     ///< set_mempolicy_home_node, unknown to kernels before 5.17
     KERNEL_COLLAPSE, ///< madvise(MADV_COLLAPSE), unknown to kernels before 6.1
     KERNEL_NODES,    ///< move_pages
     KERNEL_PEEK,     ///< process_vm_readv, as in containers

@@ -46,14 +46,16 @@ def filled(nbytes: int) -> np.ndarray:
 
 
 @needs_nodes
-@pytest.mark.parametrize("node", [0, "0", "0!", "local", "interleave:0"])
+@pytest.mark.parametrize(
+    "node", [0, "0", "0!", "local", "interleave:0", "weighted:0", "split:1", "0!home:0"]
+)
 def test_arrays_lie_on_the_node(node):
     with memrt.Policy(node=node, pages="4K"):
         array = filled(3 * MIB)
     found = memrt.debug.placement(array)
     assert found.resident == found.nbytes == sum(found.nodes.values())
     assert found.asked.node == str(node)
-    assert found.asked.refused == {}
+    assert found.asked.refused == {} or node in ("weighted:0", "0!home:0")
     if node != "local":
         assert set(found.nodes) == {0}
 
@@ -165,9 +167,10 @@ def test_bad_settings_are_refused():
     for setting, error, message in [
         ({"pages": "8K"}, ValueError, "pages must be some of '1G', '2M', 'thp' and '4K' in this"),
         ({"pages": "4K,2M"}, ValueError, "'!' at most at the end, got '4K,2M'"),
-        ({"node": "x"}, ValueError, "node must be 'local', a number"),
+        ({"node": "x"}, ValueError, "node must be 'local', 'N', 'N,N!'"),
         ({"node": 63}, ValueError, "node must exist, see /sys/devices/system/node/online"),
-        ({"node": -1}, ValueError, "node must be 'local', a number"),
+        ({"node": -1}, ValueError, "node must be 'local', 'N', 'N,N!'"),
+        ({"node": "split:0"}, ValueError, "'weighted:N,N' or 'split:W:W', got 'split:0'"),
         ({"node": 1.5}, TypeError, "node must be a whole number, a text or None, got float"),
         ({"node": True}, TypeError, "node must be a whole number, a text or None, got bool"),
         ({"prefault": 65}, ValueError, "prefault must be from 0 to 64 threads, got 65"),

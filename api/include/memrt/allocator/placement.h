@@ -22,20 +22,25 @@ typedef enum memrt_lock {
 } memrt_lock_t;
 
 /// Settings of a placed allocator. Set `struct_size`; zero in any other member asks for nothing.
+///
+/// `pages`: kinds of pages to try in turn, such as "1G,2M,thp,4K". "1G" and "2M": pages of the
+/// system's pool (hugetlb), as many as fit, or none. "thp": transparent huge pages of 2 MiB
+/// wherever one fits. "4K": small pages. '!' at the end: the last kind only, or the request fails.
+/// NULL: as MEMRT_HUGEPAGES.
+///
+/// `node`: "local": the node of the allocating thread. "1": node 1, others once it is full. "1!" or
+/// "0,1!": only these nodes. "0,1!home:1": node 1 first. "interleave:0,1": pages in turn.
+/// "weighted:0,1": in turn by the system's weights, Linux 6.9. "split:3:1": the first three
+/// quarters on node 0, the rest on node 1. NULL: as the system decides.
+///
+/// `prefault`: 0: pages have memory from the first touch. 1 to 64: all pages have memory when a
+/// request returns, given by so many threads, which run on the nodes of `node`.
 typedef struct memrt_placement_options {
     size_t struct_size; ///< sizeof(memrt_placement_options_t)
-    const char *pages;  ///< kinds of pages to try in turn, such as "1G,2M,thp,4K"; "1G" and "2M":
-                        ///< pages of the system's pool (hugetlb), as many as fit, or none; "thp":
-                        ///< transparent huge pages of 2 MiB wherever one fits; "4K": small pages;
-                        ///< '!' at the end: the last kind only, or the request fails; NULL: as
-                        ///< MEMRT_HUGEPAGES
-    const char *node;   ///< "local": the node of the allocating thread; "1": node 1, others once it
-                        ///< is full; "1!" or "0,1!": only these nodes; "interleave:0,1": pages in
-                        ///< turn; NULL: as the system decides
-    uint32_t lock;      ///< a memrt_lock_t
-    uint32_t prefault;  ///< 0: pages have memory from the first touch; 1 to 64: all pages have
-                       ///< memory when a request returns, given by so many threads, which run on
-                       ///< the nodes of `node`
+    const char *pages;
+    const char *node;
+    uint32_t lock; ///< a memrt_lock_t
+    uint32_t prefault;
 } memrt_placement_options_t;
 
 /// Create an allocator whose blocks lie in mappings of their own, placed as `options` ask.
@@ -62,17 +67,17 @@ typedef memrt_status_t (*memrt_allocator_placed_fn)(const memrt_placement_option
 ///
 /// A refusal is the error number of the system at the last mapping that it refused; 0: none so far.
 typedef struct memrt_placement_asked {
-    size_t struct_size;  ///< sizeof(memrt_placement_asked_t)
-    const char *pages;   ///< as in the options; borrowed, valid while the policy is
-    const char *node;    ///< as `pages`
-    uint32_t lock;       ///< a memrt_lock_t
-    uint32_t prefault;   ///< as in the options
-    int32_t thp_refused; ///< EINVAL where the system cannot make huge pages at a demand
-    int32_t node_refused;
+    size_t struct_size;      ///< sizeof(memrt_placement_asked_t)
+    const char *pages;       ///< as in the options; borrowed, valid while the policy is
+    const char *node;        ///< as `pages`
+    uint32_t lock;           ///< a memrt_lock_t
+    uint32_t prefault;       ///< as in the options
+    int32_t thp_refused;     ///< EINVAL where the system cannot make huge pages at a demand
+    int32_t node_refused;    ///< also EINVAL where "weighted" is "interleave", before Linux 6.9
     int32_t lock_refused;    ///< ENOMEM or EPERM: the limit of locked memory (RLIMIT_MEMLOCK)
     int32_t pool_2m_refused; ///< ENOMEM: the pool has too few pages; EINVAL: no such pages
     int32_t pool_1g_refused; ///< as `pool_2m_refused`
-    int32_t reserved;        ///< 0
+    int32_t home_refused;    ///< ENOSYS before Linux 5.17; the pages lie on all nodes of the set
 } memrt_placement_asked_t;
 
 /// Read the placement that a policy asks for. `policy` NULL: the default policy. The policy's
