@@ -43,6 +43,10 @@ bool memrt__mapping_table_set_pool(const void *address, size_t page);
 /// Return the bytes of pages of the pool at the start of a mapping.
 size_t memrt__mapping_table_pool(const void *address);
 
+/// Record whether memrt asks the system for huge pages in a mapping.
+void memrt__mapping_table_ask_huge(const void *address, bool asks);
+bool memrt__mapping_table_asks_huge(const void *address);
+
 /// Find the mapping that contains an address. Returns false if the table has no such mapping.
 bool memrt__mapping_table_find(uintptr_t address, uintptr_t *start, size_t *bytes,
                                memrt__mapping_use_t *use);

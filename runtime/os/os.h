@@ -45,7 +45,7 @@ int memrt__os_forbid_writes(void *address, size_t size);
 int memrt__os_allow_writes(void *address, size_t size);
 
 /// Advise the system to use huge pages for a range, or not to. Advice only: no code depends on the
-/// effect.
+/// effect. The mapping table keeps the advice for a whole mapping.
 void memrt__os_advise_huge(void *address, size_t size, bool huge);
 #define MEMRT__HUGE_PAGE ((size_t)2 << 20)
 

@@ -74,6 +74,14 @@ typedef struct memrt__page_facts {
     bool knows_huge, knows_nodes;   ///< the system reports `huge`, and `by_node`
 } memrt__page_facts_t;
 
+/// Open the page map of this process, for memrt__os_huge_part(), then memrt__os_file_close().
+/// Returns -1 where the system refuses.
+int memrt__os_page_map_open(void);
+
+/// Add the bytes of a range that are in huge pages. Returns false, possibly with a part added,
+/// where the system does not report huge pages.
+bool memrt__os_huge_part(int page_map, uintptr_t address, size_t size, uint64_t *huge);
+
 /// Read the facts about a range. Other threads may change the pages meanwhile.
 int memrt__os_page_facts(uintptr_t address, size_t size, memrt__page_facts_t *out);
 

@@ -16,6 +16,7 @@
 #include "runtime/os/lock.h"
 #include "runtime/os/mapping_table.h"
 #include "runtime/os/os.h"
+#include "runtime/os/placement.h"
 #include "runtime/policy/policy_table.h"
 #include "runtime/policy/scope_tree.h"
 #include "runtime/stats/stats.h"
@@ -23,7 +24,28 @@
 /// Sums over the mappings of memrt, in bytes.
 typedef struct sums {
     size_t segments, records, resident;
+    uint64_t huge_asked, huge_got;
+    int page_map;    ///< file; -1: not open
+    bool knows_huge; ///< the system reports huge pages
 } sums_t;
+
+/// Add the huge pages of a mapping that asks for huge pages. Pages of the pool are known without
+/// the system.
+static void add_huge(sums_t *sums, uintptr_t address, size_t bytes)
+{
+    if (!memrt__mapping_table_asks_huge((void *)address)) {
+        return;
+    }
+    uintptr_t first = (address + MEMRT__HUGE_PAGE - 1) / MEMRT__HUGE_PAGE;
+    uintptr_t end = (address + bytes) / MEMRT__HUGE_PAGE;
+    size_t pool = memrt__mapping_table_pool((void *)address);
+    sums->huge_asked += end > first ? (end - first) * MEMRT__HUGE_PAGE : 0;
+    sums->huge_got += pool;
+    if (pool != bytes && sums->knows_huge) {
+        sums->knows_huge =
+            memrt__os_huge_part(sums->page_map, address + pool, bytes - pool, &sums->huge_got);
+    }
+}
 
 static void add_mapping(void *context, uintptr_t address, size_t bytes, memrt__mapping_use_t use)
 {
@@ -31,6 +53,7 @@ static void add_mapping(void *context, uintptr_t address, size_t bytes, memrt__m
     sums->segments += use == MEMRT__USE_SEGMENT ? bytes : 0;
     sums->records += use == MEMRT__USE_RECORDS ? bytes : 0;
     sums->resident += memrt__os_resident_part(address, bytes);
+    add_huge(sums, address, bytes);
 }
 
 /// Return the upstream of a guard or arena, or NULL for another allocator.
@@ -95,14 +118,20 @@ static void set_block_figures(memrt_memory_stats_t *out)
 /// spans, cached or retained.
 static void set_mapping_figures(memrt_memory_stats_t *out)
 {
-    sums_t sums = {0};
+    sums_t sums = {.page_map = memrt__os_page_map_open()};
+    sums.knows_huge = sums.page_map >= 0;
     memrt__mapping_table_visit(add_mapping, &sums);
+    if (sums.page_map >= 0) {
+        memrt__os_file_close(sums.page_map);
+    }
     size_t tables = sums.segments / MEMRT__SEGMENT * MEMRT__SEGMENT_TABLE * MEMRT__UNIT;
     size_t units = memrt__page_heap_used() + memrt__page_heap_cached();
     out->tables = sums.records + tables;
     out->mapped = out->active + out->cached + out->tables;
     out->retained = memrt__size_at_least_zero(sums.segments - tables - units);
     out->resident = sums.resident;
+    out->huge_asked = sums.huge_asked;
+    out->huge_got = sums.knows_huge || sums.huge_asked == 0 ? sums.huge_got : UINT64_MAX;
 }
 
 memrt_status_t memrt__memory_stats_read(memrt_memory_stats_t *out)

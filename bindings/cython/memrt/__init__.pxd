@@ -637,6 +637,8 @@ cdef extern from "memrt/import.h":
         uint64_t records
         uint64_t metadata
         uint64_t outside
+        uint64_t huge_asked
+        uint64_t huge_got
 
     ctypedef memrt_status_t (*memrt_memory_stats_fn)(memrt_memory_stats_t *out) noexcept nogil
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from operator import attrgetter
+from typing import Any
 
 from memrt import _memrt
 from memrt._support.public import public
@@ -51,27 +52,36 @@ class MemoryStats:
     outside: int
     """Part of `allocated`, `active` and `mapped` that comes from other allocators, such as malloc,
     as requested from these allocators."""
+    huge_asked: int
+    """Whole huge pages of 2 MiB in mappings for which memrt asks the system for huge pages."""
+    huge_got: int | None
+    """Bytes of these mappings in huge pages now. None: Linux before 6.7 does not report them."""
 
     @property
     def rounding(self) -> int:
         """Bytes of blocks beyond data and headers: rounding to size classes and pages."""
         return max(0, self.allocated - self.requested - self.headers)
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, int | None]:
         """Return the fields by name.
 
         Returns
         -------
-        dict of str to int
+        dict
             All fields, in order.
         """
         return dict(zip(_FIELDS, _values(self), strict=True))
 
     def __repr__(self) -> str:
-        rows = (f"  {name:<10} {human_bytes(value):>12}" for name, value in self.to_dict().items())
+        texts = {
+            name: "?" if value is None else human_bytes(value)
+            for name, value in self.to_dict().items()
+        }
+        rows = (f"  {name:<10} {text:>12}" for name, text in texts.items())
         return "\n".join(["memrt.types.MemoryStats:", *rows])
 
 
+_UNKNOWN = 2**64 - 1
 _FIELDS = tuple(field.name for field in fields(MemoryStats))
 _values = attrgetter(*_FIELDS)
 
@@ -103,4 +113,7 @@ def memory_stats() -> MemoryStats:
     >>> now.requested - before.requested
     1100000
     """
-    return MemoryStats(*_memrt.memory_stats())
+    figures: list[Any] = [*_memrt.memory_stats()]
+    if figures[-1] == _UNKNOWN:
+        figures[-1] = None
+    return MemoryStats(*figures)

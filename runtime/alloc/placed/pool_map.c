@@ -47,6 +47,7 @@ bool memrt__pool_map(const memrt__pool_map_t *map, char *mapping, size_t bytes)
     if (!memrt__page_ladder_has_pool(ladder)) {
         return true;
     }
+    memrt__mapping_table_ask_huge(mapping, true);
     size_t giant = climb_rung(map, MEMRT__RUNG_1G, mapping, 0, bytes);
     size_t pool = climb_rung(map, MEMRT__RUNG_2M, mapping, giant, bytes);
     size_t page = pool == giant ? MEMRT__GIANT_PAGE : MEMRT__HUGE_PAGE;

@@ -23,6 +23,8 @@
 #define POOL_MASK ((size_t)3 << POOL_LOG2)
 #define START_MASK (((size_t)1 << POOL_LOG2) - 1 - USE_MASK)
 #define LOW_MASK (((size_t)1 << PAGE_LOG2) - 1)
+#define ASKS_HUGE ((size_t)1 << 63)
+#define BYTES_MASK (~LOW_MASK & ~ASKS_HUGE)
 _Static_assert(START_LOG2 + GRANULE_LOG2 - PAGE_LOG2 <= POOL_LOG2, "page and use fit");
 _Static_assert(MEMRT__USE_CACHED <= USE_MASK, "a use fits");
 
@@ -105,7 +107,8 @@ void memrt__mapping_table_restore(size_t word, const void *address, size_t bytes
 {
     if (word != 0) {
         memrt__mapping_use_t use = (memrt__mapping_use_t)(word & USE_MASK);
-        add_word((uintptr_t)address, make_word((uintptr_t)address, bytes, use));
+        size_t new_word = make_word((uintptr_t)address, bytes, use);
+        add_word((uintptr_t)address, new_word | (word & ASKS_HUGE));
     }
 }
 
@@ -116,6 +119,22 @@ void memrt__mapping_table_mark(const void *address, memrt__mapping_use_t use)
     if (is_word_of(old, (uintptr_t)address)) {
         memrt__store_relaxed(word, (old & ~USE_MASK) | (size_t)use);
     }
+}
+
+void memrt__mapping_table_ask_huge(const void *address, bool asks)
+{
+    size_t *word = find_word((uintptr_t)address);
+    size_t old = word == NULL ? 0 : memrt__load_relaxed(word);
+    if (is_word_of(old, (uintptr_t)address)) {
+        memrt__store_relaxed(word, (old & ~ASKS_HUGE) | (asks ? ASKS_HUGE : 0));
+    }
+}
+
+bool memrt__mapping_table_asks_huge(const void *address)
+{
+    const size_t *word = find_word((uintptr_t)address);
+    size_t old = word == NULL ? 0 : memrt__load_relaxed(word);
+    return is_word_of(old, (uintptr_t)address) && (old & ASKS_HUGE) != 0;
 }
 
 /* Kinds of pages of the pool. */
@@ -141,7 +160,7 @@ size_t memrt__mapping_table_pool(const void *address)
     const size_t *word = find_word((uintptr_t)address);
     size_t old = word == NULL ? 0 : memrt__load_relaxed(word);
     size_t kind = is_word_of(old, (uintptr_t)address) ? (old & POOL_MASK) >> POOL_LOG2 : 0;
-    return kind == 0 ? 0 : (old & ~LOW_MASK) / pool_pages[kind] * pool_pages[kind];
+    return kind == 0 ? 0 : (old & BYTES_MASK) / pool_pages[kind] * pool_pages[kind];
 }
 
 /// Return the start of the mapping of a word, for an address in the granule of the word.
@@ -171,7 +190,7 @@ bool memrt__mapping_table_find(uintptr_t address, uintptr_t *start, size_t *byte
         found = word != 0 && get_start(word, at) <= address;
         if (found) {
             *start = get_start(word, at);
-            *bytes = word & ~LOW_MASK;
+            *bytes = word & BYTES_MASK;
             *use = (memrt__mapping_use_t)(word & USE_MASK);
         }
         at = get_address_before(at, entry != NULL); /* wraps around at the end */
@@ -192,7 +211,7 @@ static void visit_leaf(const visitor_t *visitor, const leaf_t *leaf, uintptr_t a
         if (word != 0) {
             size_t page = (word & START_MASK) >> START_LOG2;
             visitor->visit(visitor->context, address + (i << GRANULE_LOG2) + (page << PAGE_LOG2),
-                           word & ~LOW_MASK, (memrt__mapping_use_t)(word & USE_MASK));
+                           word & BYTES_MASK, (memrt__mapping_use_t)(word & USE_MASK));
         }
     }
 }

@@ -199,6 +199,7 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge)
 {
     MEMRT__KEEP_ERRNO;
     MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
+    memrt__mapping_table_ask_huge(address, huge);
     madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 

@@ -91,6 +91,21 @@ static int read_page_map(int file, uintptr_t address, size_t size, memrt__page_f
     return 0;
 }
 
+int memrt__os_page_map_open(void)
+{
+    MEMRT__SHIELD;
+    return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+}
+
+bool memrt__os_huge_part(int page_map, uintptr_t address, size_t size, uint64_t *huge)
+{
+    MEMRT__SHIELD;
+    memrt__page_facts_t facts = {0};
+    bool known = scan_pages(page_map, address, size, &facts);
+    *huge += facts.huge;
+    return known;
+}
+
 static int read_pages(uintptr_t address, size_t size, memrt__page_facts_t *facts)
 {
     int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

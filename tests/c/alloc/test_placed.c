@@ -91,6 +91,8 @@ TEST(bad_options_are_refused_with_a_reason)
         {{.node = "0!hom:0"}, "node must be 'local'"},
         {{.node = "0home:0"}, "node must be 'local'"},
         {{.node = "split:"}, "node must be 'local'"},
+        {{.node = "split:x"}, "node must be 'local'"},
+        {{.node = "0!home:0x"}, "node must be 'local'"},
         {{.node = "split:0"}, "node must be 'local'"},
         {{.node = "split:256"}, "node must be 'local'"},
         {{.node = "split:1:"}, "node must be 'local'"},
@@ -193,6 +195,8 @@ TEST(unknown_ways_of_placement_are_recorded)
         return;
     }
     require((memrt_placement_options_t){.node = "weighted:0"});
+    int error = read_asked_after_a_block().node_refused;
+    ck_assert(error == 0 || error == EINVAL); /* before Linux 6.9 */
     kernel_refuse(KERNEL_WEIGHTED, 0, SIZE_MAX);
     ck_assert_int_eq(read_asked_after_a_block().node_refused, EINVAL);
     end();
@@ -232,6 +236,9 @@ TEST(refused_node_refuses_the_block)
     }
     require((memrt_placement_options_t){.node = "0"});
     kernel_refuse(KERNEL_PLACE, 0, SIZE_MAX);
+    ck_assert_ptr_null(allocate(MIB));
+    kernel_obey();
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
     ck_assert_ptr_null(allocate(MIB));
     kernel_obey();
     char *block = allocate(MIB);

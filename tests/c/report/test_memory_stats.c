@@ -12,6 +12,7 @@
 #include "runtime/policy/policy_table.h"
 #include "support/child.h"
 #include "support/crew.h"
+#include "support/kernel.h"
 
 enum { BLOCKS = 500, CREW = 4, ROUNDS = 300 };
 #define MIB ((size_t)1 << 20)
@@ -105,6 +106,50 @@ TEST(tiny_blocks_count_with_their_small_header)
         ck_assert_uint_eq(now.headers - before.headers, BLOCKS * MEMRT__TINY_HEADER);
         ck_assert_uint_eq(now.allocated - before.allocated, BLOCKS * 32);
     }
+}
+
+/// Make a policy over a placed allocator.
+static memrt_policy_t *make_placed(const char *pages)
+{
+    memrt_placement_options_t options = {.struct_size = sizeof(options), .pages = pages};
+    memrt_allocator_t placed;
+    REQUIRE(api->allocator_placed(&options, &placed, NULL, 0) == MEMRT_OK);
+    return make_policy(&placed);
+}
+
+/// Kinds of pages: from the pool, demanded transparent pages, small pages.
+TEST_EACH(huge_pages_count_as_asked_and_got, 3)
+{
+    static const char *const pages[] = {"2M!", "thp!", "4K"};
+    kernel_pretend_pool();
+    memrt_policy_t *policy = make_placed(pages[index]);
+    memrt_memory_stats_t before = read_stats();
+    char *block = api->block_alloc(policy, 5 * MIB);
+    memrt_memory_stats_t now = read_stats();
+    if (block != NULL) { /* the system may lack huge pages */
+        size_t huge = index == 2 ? 0 : 6 * MIB;
+        ck_assert_uint_eq(now.huge_asked - before.huge_asked, huge);
+        ck_assert(now.huge_got == UINT64_MAX || now.huge_got - before.huge_got == huge);
+        kernel_refuse(KERNEL_SCAN, 0, SIZE_MAX);
+        ck_assert(index != 1 || read_stats().huge_got == UINT64_MAX);
+        kernel_obey();
+        kernel_refuse(KERNEL_OPEN, 0, SIZE_MAX);
+        ck_assert(index != 1 || read_stats().huge_got == UINT64_MAX);
+        kernel_obey();
+        api->block_free(policy, block, 5 * MIB);
+    }
+    api->policy_release(policy);
+}
+
+TEST(small_mapping_has_no_whole_huge_page)
+{
+    memrt_policy_t *policy = make_placed("2M,4K");
+    memrt_memory_stats_t before = read_stats();
+    char *block = api->block_alloc(policy, 10);
+    REQUIRE(block != NULL);
+    ck_assert_uint_eq(read_stats().huge_asked, before.huge_asked);
+    api->block_free(policy, block, 10);
+    api->policy_release(policy);
 }
 
 TEST(large_block_counts_with_its_mapping_until_freed)

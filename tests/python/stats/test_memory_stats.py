@@ -3,6 +3,7 @@
 import json
 
 import memrt
+import numpy as np
 import pytest
 
 MIB = 1 << 20
@@ -84,8 +85,18 @@ def test_rounding_is_the_part_beyond_data_and_headers():
 
 
 def test_repr_has_a_line_for_each_figure():
-    stats = memrt.types.MemoryStats(*(MIB * n for n in range(12)))
+    stats = memrt.types.MemoryStats(*(MIB * n for n in range(13)), None)
     lines = repr(stats).splitlines()
     assert lines[0] == "memrt.types.MemoryStats:"
     assert [line.split()[0] for line in lines[1:]] == list(stats.to_dict())
     assert lines[2].split() == ["headers", "1.0", "MiB"]
+    assert lines[-1].split() == ["huge_got", "?"]
+
+
+def test_array_on_huge_pages_counts_as_asked():
+    before = memrt.debug.memory_stats()
+    with memrt.Policy(pages="thp"):
+        array = np.ones(8 * MIB, "u1")
+    now = memrt.debug.memory_stats()
+    assert now.huge_asked - before.huge_asked >= array.nbytes
+    assert now.huge_got is None or 0 <= now.huge_got <= now.huge_asked

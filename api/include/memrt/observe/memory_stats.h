@@ -40,6 +40,10 @@ typedef struct memrt_memory_stats {
     uint64_t records;   ///< memory of malloc for threads, policies, scopes, the live set and sites
     uint64_t metadata;  ///< tables + records
     uint64_t outside;   ///< part of `allocated`, `active` and `mapped` in other allocators
+    uint64_t
+        huge_asked; ///< whole huge pages of 2 MiB in mappings for which memrt asks for huge pages
+    uint64_t huge_got; ///< bytes of these mappings in huge pages now; UINT64_MAX: the system does
+                       ///< not report huge pages, before Linux 6.7
 } memrt_memory_stats_t;
 
 /// Read the memory behind all blocks. The time grows with the resident memory: the system reports
