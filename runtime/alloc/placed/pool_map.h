@@ -15,7 +15,8 @@ typedef struct memrt__pool_map {
 } memrt__pool_map_t;
 
 /// Replace the start of a fresh mapping by pages of the pool, by the rungs of a ladder. The pages
-/// lie on the nodes and have memory. Returns false without pages that the ladder demands.
+/// lie on the nodes and have memory. Returns false without pages that the ladder demands, and when
+/// the system refuses to undo a failed rung.
 bool memrt__pool_map(const memrt__pool_map_t *map, char *mapping, size_t bytes);
 
 #endif

@@ -143,9 +143,7 @@ TEST_EACH(refused_step_leads_to_the_next_rung, 4)
     static const int errors[] = {ENOMEM, EINVAL, ENOMEM, ENOMEM};
     kernel_pretend_pool();
     start("2M,4K");
-    size_t advice =
-        calls[index] == KERNEL_ADVISE ? 1 : 0; /* after the advice that populates the pages */
-    kernel_refuse(calls[index], advice, SIZE_MAX);
+    kernel_refuse(calls[index], 0, SIZE_MAX);
     char *block = allocate(5 * MIB);
     ck_assert_ptr_nonnull(block);
     memset(block, 1, 5 * MIB);
@@ -156,8 +154,22 @@ TEST_EACH(refused_step_leads_to_the_next_rung, 4)
     kernel_obey();
     kernel_pretend_pool();
     start("2M!");
-    kernel_refuse(calls[index], advice, SIZE_MAX);
+    kernel_refuse(calls[index], 0, SIZE_MAX);
     ck_assert_ptr_null(allocate(5 * MIB));
+    kernel_obey();
+    api->policy_release(policy);
+}
+
+/// Calls that put small pages back after a shortage. KERNEL_MAP: the mapping of the block, pages of
+/// the pool, small pages.
+TEST_EACH(refused_return_to_small_pages_refuses_the_block, 4)
+{
+    kernel_pretend_pool();
+    start(index < 2 ? "2M,4K" : "1G,2M");
+    release(allocate(index < 2 ? 5 * MIB : GIB)); /* makes tables for these addresses */
+    kernel_refuse(KERNEL_POPULATE, 0, SIZE_MAX);
+    kernel_refuse(index % 2 == 0 ? KERNEL_MAP : KERNEL_REMAP, index % 2 == 0 ? 2 : 1, SIZE_MAX);
+    ck_assert_ptr_null(allocate(index < 2 ? 5 * MIB : GIB));
     kernel_obey();
     api->policy_release(policy);
 }

@@ -75,7 +75,8 @@ typedef struct memrt_placement_asked {
     int32_t thp_refused;     ///< EINVAL where the system cannot make huge pages at a demand
     int32_t node_refused;    ///< also EINVAL where "weighted" is "interleave", before Linux 6.9
     int32_t lock_refused;    ///< ENOMEM or EPERM: the limit of locked memory (RLIMIT_MEMLOCK)
-    int32_t pool_2m_refused; ///< ENOMEM: the pool has too few pages; EINVAL: no such pages
+    int32_t pool_2m_refused; ///< ENOMEM: the pool has too few pages; EFAULT: the nodes have too
+                             ///< few; EINVAL: no such pages
     int32_t pool_1g_refused; ///< as `pool_2m_refused`
     int32_t home_refused;    ///< ENOSYS before Linux 5.17; the pages lie on all nodes of the set
 } memrt_placement_asked_t;
