@@ -37,19 +37,44 @@ def summary(name: str) -> str:
     return (ast.get_docstring(tree) or "").partition("\n")[0]
 
 
+def machine_of(name: str) -> str:
+    """Return the machine that a case names in its constant MACHINE."""
+    tree = ast.parse((guest_image.CASES / f"{name}.py").read_text(encoding="utf-8"))
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Name(id="MACHINE")], value=ast.Constant(value=str(machine))
+            ):
+                return machine
+    return "plain"
+
+
+def by_machine(cases: list[str]) -> dict[str, list[str]]:
+    """Return cases by their machines, in order."""
+    groups: dict[str, list[str]] = {}
+    for case in cases:
+        groups.setdefault(machine_of(case), []).append(case)
+    return groups
+
+
 def list_cases() -> None:
     for name in case_names():
         print(f"{name:12} {summary(name)}")
 
 
 def run_cases(cases: list[str], accelerator: str, guest: guest_image.Image) -> bool:
-    """Run cases in one guest and print the result. Returns whether all cases passed."""
+    """Run cases and print the result. Returns whether all cases passed.
+
+    Cases with the same machine share a guest.
+    """
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=guest_image.GUEST) as folder:
-        initrd = Path(folder) / "run.cpio"
-        guest_image.write_run(guest, cases, initrd)
-        print(f"→ starting the guest under {accelerator}", flush=True)
-        passed = qemu.run(guest, accelerator, initrd)
+    passed: set[str] = set()
+    for machine, group in by_machine(cases).items():
+        with tempfile.TemporaryDirectory(dir=guest_image.GUEST) as folder:
+            initrd = Path(folder) / "run.cpio"
+            guest_image.write_run(guest, group, initrd)
+            print(f"→ starting the guest under {accelerator}: {machine}", flush=True)
+            passed |= qemu.run(guest, accelerator, initrd, machine)
     failed = [case for case in cases if case not in passed]
     print(f"{len(cases) - len(failed)} passed in {time.monotonic() - begin:.0f} s")
     if failed:

@@ -3,13 +3,52 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from guest_image import Image
 
-MEMORY = "1536M"
+
+@dataclass(frozen=True)
+class Machine:
+    """Memory of a guest, with options of QEMU and of the kernel."""
+
+    memory: str
+    options: tuple[str, ...] = ()
+    append: str = ""
+
+
+def nodes(*sizes: int) -> tuple[str, ...]:
+    """Return the options for NUMA nodes of so many MiB. Only the first two have a processor.
+
+    The distances and the speeds of the nodes are in tables of ACPI (SLIT and HMAT).
+    """
+    options = ["-machine", "hmat=on"]
+    for node, size in enumerate(sizes):
+        options += ["-object", f"memory-backend-ram,id=ram{node},size={size}M"]
+        options += ["-numa", f"node,nodeid={node},memdev=ram{node},initiator={min(node, 1)}"]
+    for node in range(2):
+        options += ["-numa", f"cpu,node-id={node},socket-id={node}"]
+    for near, far in itertools.product(range(2), range(len(sizes))):
+        initiator = f"hmat-lb,initiator={near},target={far},hierarchy=memory"
+        latency, speed = (10, "8G") if near == far else (20 + far, "4G")
+        options += ["-numa", f"{initiator},data-type=access-latency,latency={latency}"]
+        options += ["-numa", f"{initiator},data-type=access-bandwidth,bandwidth={speed}"]
+    return tuple(options)
+
+
+MACHINES = {
+    "plain": Machine("1536M"),
+    "nodes": Machine("4608M", nodes(3584, 768, 256), "hugepagesz=1G hugepages=1"),
+    "four nodes": Machine("1536M", nodes(768, 256, 256, 256)),
+}
+"""Machines by name. A case names its machine in the constant MACHINE; default: plain.
+
+A page of 1 GiB needs so much memory of a node above 4 GiB.
+"""
 PROBE_TIMEOUT = 15
 RUN_TIMEOUT = {"kvm": 900, "tcg": 3600}
 """Seconds for all cases. Emulation is several times slower, and KVM may stop a guest for ever."""
@@ -19,13 +58,25 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 APPEND = "console=ttyS0 panic=-1 loglevel=3 psi=1 rdinit=/init"
 
 
-def command(kernel: Path, accelerator: str, *options: str) -> list[str]:
+def command(kernel: Path, accelerator: str, *options: str, machine: str = "plain") -> list[str]:
     """Return the command that runs a guest with its console as standard output."""
     processor = "host" if accelerator == "kvm" else "max"
+    kind = MACHINES[machine]
     return [
         *("qemu-system-x86_64", "-machine", "q35", "-accel", accelerator, "-cpu", processor),
-        *("-smp", "2", "-m", MEMORY, "-nodefaults", "-no-reboot", "-display", "none"),
-        *("-serial", "stdio", "-kernel", str(kernel), "-append", APPEND, *options),
+        *(
+            "-smp",
+            "2,sockets=2",
+            "-m",
+            kind.memory,
+            "-nodefaults",
+            "-no-reboot",
+            "-display",
+            "none",
+        ),
+        *("-serial", "stdio", "-kernel", str(kernel), "-append", f"{APPEND} {kind.append}".strip()),
+        *kind.options,
+        *options,
     ]
 
 
@@ -74,10 +125,11 @@ def passed_cases(results: Path) -> set[str]:
     return set(results.read_text().split()) if results.exists() else set()
 
 
-def run(guest: Image, accelerator: str, initrd: Path) -> set[str]:
+def run(guest: Image, accelerator: str, initrd: Path, machine: str) -> set[str]:
     """Run a guest with its console on the standard output. Returns the cases that passed."""
     results = initrd.with_name("results")
-    line = command(guest.kernel, accelerator, "-serial", f"file:{results}", "-initrd", str(initrd))
+    files = ("-serial", f"file:{results}", "-initrd", str(initrd))
+    line = command(guest.kernel, accelerator, *files, machine=machine)
     try:
         subprocess.run(
             line, stdin=subprocess.DEVNULL, timeout=RUN_TIMEOUT[accelerator], check=False

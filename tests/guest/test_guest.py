@@ -231,7 +231,7 @@ def test_no_image_is_made_where_no_machine_can_be_created(fake_qemu, monkeypatch
     ("results", "passed"), [("first\r\nsecond\r\n", True), ("first\n", False), (None, False)]
 )
 def test_cases_without_a_result_have_failed(tmp_path, monkeypatch, results, passed):
-    def run(image, accelerator, initrd):
+    def run(image, accelerator, initrd, machine):
         if results is not None:
             initrd.with_name("results").write_text(results)
         return qemu.passed_cases(initrd.with_name("results"))
@@ -239,12 +239,34 @@ def test_cases_without_a_result_have_failed(tmp_path, monkeypatch, results, pass
     monkeypatch.setattr(guest_image, "GUEST", tmp_path)
     monkeypatch.setattr(guest_image, "write_run", lambda *arguments: None)
     monkeypatch.setattr(qemu, "run", run)
+    monkeypatch.setattr(guest, "machine_of", lambda case: "plain")
     assert guest.run_cases(["first", "second"], "tcg", None) == passed
 
 
 @pytest.mark.parametrize("name", guest.case_names())
 def test_case_has_a_summary(name):
     assert guest.summary(name).endswith(".")
+
+
+def test_cases_run_on_the_machines_that_they_name(tmp_path, monkeypatch):
+    (tmp_path / "first.py").write_text('"""First."""\n\nMACHINE = "nodes"\n')
+    (tmp_path / "second.py").write_text('"""Second."""\n\nSIZE = 1\n')
+    (tmp_path / "third.py").write_text('"""Third."""\n\nMACHINE = "nodes"\n')
+    monkeypatch.setattr(guest_image, "CASES", tmp_path)
+    groups = guest.by_machine(["first", "second", "third"])
+    assert groups == {"nodes": ["first", "third"], "plain": ["second"]}
+
+
+@pytest.mark.parametrize("name", guest.case_names())
+def test_machine_of_a_case_exists(name):
+    assert guest.machine_of(name) in qemu.MACHINES
+
+
+def test_machine_adds_options_and_parameters_of_the_kernel(tmp_path):
+    line = qemu.command(tmp_path, "tcg", "-initrd", "x", machine="nodes")
+    assert line[line.index("-append") + 1] == f"{qemu.APPEND} hugepagesz=1G hugepages=1"
+    assert "memory-backend-ram,id=ram2,size=256M" in line
+    assert line[-2:] == ["-initrd", "x"]
 
 
 def test_unknown_case_is_refused(monkeypatch, capsys):
