@@ -271,7 +271,11 @@ void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, 
         errno = ENOMEM;
         return MAP_FAILED;
     }
-    return __real_mremap(address, old_size, new_size, flags);
+    va_list more;
+    va_start(more, flags);
+    void *to = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void *) : NULL;
+    va_end(more);
+    return __real_mremap(address, old_size, new_size, flags, to);
 }
 
 int __wrap_mprotect(void *address, size_t size, int protection)

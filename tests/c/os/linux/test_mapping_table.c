@@ -77,6 +77,22 @@ TEST(remap_keeps_the_use_of_a_mapping)
     }
 }
 
+TEST(mapping_keeps_whether_it_asks_for_huge_pages)
+{
+    char *mapping = memrt__os_map(4 * MIB, 0, MIB);
+    ck_assert(!memrt__mapping_table_asks_huge(mapping));
+    memrt__os_advise_huge(mapping, 4 * MIB, true);
+    ck_assert(memrt__mapping_table_asks_huge(mapping));
+    ck_assert_uint_eq(find_mapping(mapping).bytes, 4 * MIB);
+    ck_assert_ptr_eq(memrt__os_remap(mapping, 4 * MIB, 3 * MIB, false), mapping);
+    ck_assert(memrt__mapping_table_asks_huge(mapping));
+    memrt__os_advise_huge(mapping, 3 * MIB, false);
+    ck_assert(!memrt__mapping_table_asks_huge(mapping));
+    memrt__mapping_table_ask_huge(mapping + MIB, true); /* not the start of a mapping */
+    ck_assert(!memrt__mapping_table_asks_huge(mapping + MIB));
+    ck_assert(memrt__os_unmap(mapping, 3 * MIB));
+}
+
 TEST(pages_of_the_pool_are_whole_pages_at_the_start)
 {
     char *mapping = memrt__os_map(5 * MIB, 0, 2 * MIB);
@@ -113,6 +129,8 @@ TEST(mapping_without_memory_for_the_table_is_left_out)
     ck_assert_uint_eq(memrt__mapping_table_remove(far), 0);
     memrt__mapping_table_mark(far, MEMRT__USE_BLOCK);
     ck_assert(!memrt__mapping_table_set_pool(far, 2 * MIB));
+    memrt__mapping_table_ask_huge(far, true);
+    ck_assert(!memrt__mapping_table_asks_huge(far));
     ck_assert_uint_eq(memrt__mapping_table_pool(far), 0);
     kernel_refuse(KERNEL_MAP, 0, 1);
     memrt__mapping_table_add(far, MIB);
