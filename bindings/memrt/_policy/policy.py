@@ -88,6 +88,7 @@ class Policy(Resettable):
         ``"0,1!"``: only these nodes. ``"0,1!home:1"``: node 1 first. ``"interleave:0,1"``: pages in
         turn. ``"weighted:0,1"``: in turn by the system's weights. ``"split:3:1"``: three quarters
         on node 0, the rest on node 1. ``"local"``: the node of the thread that makes the array.
+        None: as the system decides.
     lock : bool or 'try', default False
         Whether the system never moves the arrays to swap space. True: MemoryError beyond the limit
         of locked memory (``ulimit -l``). "try": then without the lock.
