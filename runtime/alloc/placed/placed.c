@@ -70,18 +70,20 @@ static bool lock_pages(placed_t *placed, void *mapping, size_t bytes)
 static bool place(void *context, void *mapping, size_t bytes)
 {
     placed_t *placed = context;
-    size_t pool = memrt__mapping_table_pool(mapping); /* these pages are placed and have memory */
-    char *rest = (char *)mapping + pool;
-    if (pool != bytes) {
-        if (!place_on_nodes(placed, rest, bytes - pool) ||
-            (placed->ladder.demanded != 0 && !make_huge(placed, rest, bytes - pool))) {
-            return false;
-        }
-        if (placed->prefault != 0) { /* before mlock(), which uses one thread */
-            (void)fill(placed, rest, bytes - pool);
-        }
+    size_t pool = memrt__mapping_table_pool(mapping);
+    if (pool == bytes) { /* pages of the pool are placed, and always stay in memory */
+        return true;
     }
-    return lock_pages(placed, mapping, bytes);
+    char *rest = (char *)mapping + pool;
+    bytes -= pool;
+    if (!place_on_nodes(placed, rest, bytes) ||
+        (placed->ladder.demanded != 0 && !make_huge(placed, rest, bytes))) {
+        return false;
+    }
+    if (placed->prefault != 0) { /* before mlock(), which uses one thread */
+        (void)fill(placed, rest, bytes);
+    }
+    return lock_pages(placed, rest, bytes);
 }
 
 /// Map memory, see memrt__map_fn.

@@ -187,6 +187,20 @@ TEST(refused_node_refuses_pages_of_the_pool)
     }
 }
 
+TEST(pages_of_the_pool_need_no_lock)
+{
+    memrt_placement_options_t options = {
+        .struct_size = sizeof(options), .pages = "2M!", .lock = MEMRT_LOCK_MUST};
+    memrt_allocator_t placed;
+    kernel_pretend_pool();
+    kernel_refuse(KERNEL_LOCK, 0, SIZE_MAX);
+    ck_assert_int_eq(api->allocator_placed(&options, &placed, NULL, 0), MEMRT_OK);
+    void *block = placed.alloc(placed.ctx, 5 * MIB, 64);
+    ck_assert_ptr_nonnull(block);
+    placed.free(placed.ctx, block, 5 * MIB, 64);
+    placed.destroy(placed.ctx);
+}
+
 TEST(demanded_transparent_pages_fill_the_rest)
 {
     kernel_pretend_pool();
