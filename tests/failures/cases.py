@@ -31,6 +31,7 @@ import memrt
 import numpy as np
 import probe
 from memrt import _memrt, adaptors
+from memrt._allocators.files import file_capsule
 from memrt.testing import exhaust, fail_allocations
 from opentelemetry.metrics import NoOpMeterProvider
 
@@ -70,6 +71,7 @@ CAPSULE = NEW_CAPSULE(ctypes.addressof(TABLE), CAPSULE_NAME, None)
 PLACED_POLICY = memrt.Policy(pages="4K", name="placed")
 with PLACED_POLICY:
     PLACED = np.ones(10_000)
+MAPPED = np.frombuffer(mmap.mmap(-1, 4096), "u1")
 
 
 def lend(nbytes: int, alignment: int) -> mmap.mmap:
@@ -432,7 +434,7 @@ CLOSED_CALLBACK = memrt.on_pressure(len)
 CLOSED_CALLBACK.close()
 MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
 LATENCY = memrt.types.Latency(1, 600, {1024: 1})
-MEMORY_STATS = memrt.types.MemoryStats(*range(12))
+MEMORY_STATS = memrt.types.MemoryStats(*range(14))
 PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
 ZERO = memrt.stats() - memrt.stats()
@@ -984,6 +986,11 @@ CASES: dict[str, Case] = {
     ),
     "memrt.adaptors.placed": Case(lambda g: adaptors.placed(lock="try")),
     "memrt.empty, of a placed allocator": with_allocator(lambda: adaptors.placed(pages="4K")),
+    "memrt.debug.cold": Case(lambda g: memrt.debug.cold(PLACED)),
+    "memrt.Policy, with a memory file": Case(lambda g: memrt.Policy(memfd=True)),
+    "memrt.Policy, with files": Case(lambda g: memrt.Policy(file="/tmp")),
+    "memrt.empty, in a file": with_allocator(lambda: file_capsule("/tmp", False)),
+    "memrt.adopt, of mapped memory": Case(lambda g: memrt.adopt(MAPPED)),
     "memrt.debug.placement": Case(lambda g: memrt.debug.placement(PLACED)),
     "memrt.empty, of an arena": with_allocator(lambda: adaptors.arena(chunk=2**16)),
     "memrt.arena": Case(lambda g: memrt.arena("small", chunk=2**16)),
@@ -1460,7 +1467,7 @@ CASES: dict[str, Case] = {
         lambda g: memrt.types.Pressure("low", "headroom", 10, 8, 2, "of the process", False)
     ),
     "memrt.debug.memory_stats": Case(lambda g: memrt.debug.memory_stats()),
-    "memrt.types.MemoryStats": Case(lambda g: memrt.types.MemoryStats(*range(12))),
+    "memrt.types.MemoryStats": Case(lambda g: memrt.types.MemoryStats(*range(14))),
     "memrt.types.MemoryStats.rounding": Case(lambda g: MEMORY_STATS.rounding),
     "memrt.types.MemoryStats.to_dict": Case(lambda g: MEMORY_STATS.to_dict()),
     "memrt.types.MemoryStats.__repr__": Case(lambda g: repr(MEMORY_STATS)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 from memrt import _memrt
 
@@ -30,7 +29,7 @@ def file_capsule(folder: str | os.PathLike[str] | None, memfd: bool) -> object:
     if not isinstance(path, str):
         raise TypeError(f"file must be a text or a path, got {type(path).__name__}")
     try:
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:  # with a random name as its file name
-        raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
-    return _memrt.allocator_file(path)
+        return _memrt.allocator_file(path)
+    except ValueError:
+        os.close(os.open(path, os.O_TMPFILE | os.O_RDWR, 0o600))  # raises the reason of the system
+        raise

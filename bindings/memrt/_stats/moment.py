@@ -39,8 +39,8 @@ class Snapshot:
     nanoseconds: int
     """Time for which allocations of other threads may have waited."""
     generation: int
-    """Forks from the process with the first import of memrt. Counters continue in a forked child, so
-    only snapshots of one process have a difference."""
+    """Forks from the process with the first import of memrt. Counters continue in a forked child,
+    so only snapshots of one process have a difference."""
 
     def __repr__(self) -> str:
         policies = f"{len(self.policies)} {'policy' if len(self.policies) == 1 else 'policies'}"
