@@ -93,6 +93,10 @@ static void *map(void *context, size_t bytes, size_t align, memrt__huge_t huge)
     memrt__pool_map_t pool = {&placed->ladder, &placed->nodes, placed->prefault};
     size_t least = memrt__page_ladder_align(&placed->ladder, bytes);
     char *mapping = memrt__mapped_new(bytes, memrt__size_max(align, least), huge);
+    if (mapping != NULL && placed->ladder.has[MEMRT__RUNG_4K] &&
+        !placed->ladder.has[MEMRT__RUNG_THP]) {
+        memrt__os_advise_huge(mapping, bytes, false); /* the system may use huge pages by default */
+    }
     if (mapping != NULL && !memrt__pool_map(&pool, mapping, bytes)) {
         (void)memrt__os_unmap(mapping, bytes);
         mapping = NULL;

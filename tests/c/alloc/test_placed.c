@@ -377,7 +377,9 @@ TEST(huge_pages_only_or_no_block)
 TEST(small_pages_are_not_huge)
 {
     require((memrt_placement_options_t){.pages = "4K"});
+    size_t advice = kernel_calls(KERNEL_ADVISE);
     char *block = allocate(5 * MIB);
+    ck_assert_uint_eq(kernel_calls(KERNEL_ADVISE), advice + 1); /* no huge pages */
     memset(block, 1, 5 * MIB);
     memrt_placement_t found = read_placement(block, 5 * MIB);
     ck_assert(found.huge == 0 || found.huge == MEMRT_PLACEMENT_UNKNOWN);

@@ -52,8 +52,8 @@ def check_settings():
     assert check_nodes(halves, node="weighted:0,1", pages="4K") == {"node": "EINVAL"}
     assert check_nodes({0: 0.75, 1: 0.25}, node="split:3:1") == {}
     assert check_nodes({0: 0.25, 2: 0.75}, node="split:1:0:3", pages="4K", prefault=2) == {}
-    assert check_nodes({1: 1}, node="1,2!home:1") == {}
-    assert check_nodes({2: 1}, node="1,2!home:2", pages="4K") == {}
+    for node in (1, 2):
+        assert check_nodes({node: 1}, node=f"1,2!home:{node}", pages="4K") == {}
     spilled = place(size=320 * MIB, node=2, pages="4K")
     assert spilled.nodes[2] > 100 * MIB, spilled
     assert len(spilled.nodes) > 1, spilled
