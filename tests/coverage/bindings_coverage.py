@@ -337,11 +337,13 @@ def show(title: str, figures: Sequence[Figures]) -> None:
             print(f"  {row.percent:5.1f} %  {missed}  {row.file}: {lines}{more}")
 
 
-def evaluate(runs: Sequence[Run]) -> None:
-    """Write results.json: figures, durations and the lines of C by test file."""
+def evaluate(runs: Sequence[Run], part: bool) -> None:
+    """Write results.json: figures, durations and the lines of C by test file. With `part`, the
+    results of other test files stay."""
     for each in runs:  # in sequence: gcov writes into the root of the tree
         collect_c(each.test)
-    old = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    some = part and RESULTS.exists()
+    old = json.loads(RESULTS.read_text(encoding="utf-8")) if some else {}
     kept = {name: old.get(name, {}) for name in ("seconds", "status", "c")}
     for each in runs:
         kept["seconds"][each.test] = round(each.seconds, 1)
@@ -401,7 +403,7 @@ def main() -> int:
         shutil.rmtree(DATA, ignore_errors=True)  # removes data of deleted tests
     if not options.again:
         prepare()
-        evaluate(run_all(test_files(options.tests), options.jobs))
+        evaluate(run_all(test_files(options.tests), options.jobs), bool(options.tests))
     status = report()
     if options.record:
         record()
