@@ -1472,9 +1472,9 @@ CASES: dict[str, Case] = {
     "memrt.types.MemoryStats.to_dict": Case(lambda g: MEMORY_STATS.to_dict()),
     "memrt.types.MemoryStats.__repr__": Case(lambda g: repr(MEMORY_STATS)),
     "memrt.debug.snapshot": Case(lambda g: memrt.debug.snapshot()),
-    "memrt.types.Snapshot": Case(lambda g: memrt.types.Snapshot(memrt.stats(), {}, {}, [], 0)),
+    "memrt.types.Snapshot": Case(lambda g: memrt.types.Snapshot(memrt.stats(), {}, {}, [], 0, 0)),
     "memrt.types.Snapshot.__repr__": Case(
-        lambda g: repr(memrt.types.Snapshot(memrt.stats(), {}, {}, [], 0))
+        lambda g: repr(memrt.types.Snapshot(memrt.stats(), {}, {}, [], 0, 0))
     ),
     "_memrt.snapshot": Case(lambda g: _memrt.snapshot()),
     "memrt.debug.latency": Case(lambda g: memrt.debug.latency()),
