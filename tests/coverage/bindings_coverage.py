@@ -294,14 +294,28 @@ def python_figures(data: Path) -> list[Figures]:
     report = WORK / "package.json"
     variables = {**os.environ, "BINDINGS_COVERAGE_DATA": str(data), "BINDINGS_COVERAGE_TEST": ""}
     run(PYTHON, "-m", "coverage", "json", f"--rcfile={SETTINGS}", "-o", report, env=variables)
-    found = []
-    for name, file in json.loads(report.read_text(encoding="utf-8"))["files"].items():
-        summary = file["summary"]
-        missing = {abs(line) for line, _ in file["missing_branches"]} | set(file["missing_lines"])
-        ways = summary["num_branches"] + summary["num_statements"]
-        taken = summary["covered_branches"] + summary["covered_lines"]
-        found.append(Figures(name_in_tree(name), ways, taken, sorted(missing)))
-    return found
+    return merge_environments(json.loads(report.read_text(encoding="utf-8"))["files"])
+
+
+def merge_environments(files: dict[str, Any]) -> list[Figures]:
+    """Return the figures of each source, which both virtual environments have installed."""
+    known: dict[str, set[Any]] = {}
+    taken: dict[str, set[Any]] = {}
+    for installed, file in files.items():
+        name = name_in_tree(installed)
+        done = {*file["executed_lines"], *map(tuple, file["executed_branches"])}
+        missing = {*file["missing_lines"], *map(tuple, file["missing_branches"])}
+        known.setdefault(name, set()).update(done, missing)
+        taken.setdefault(name, set()).update(done)
+    return [
+        Figures(name, len(ways), len(taken[name]), missing_lines(ways - taken[name]))
+        for name, ways in known.items()
+    ]
+
+
+def missing_lines(missing: Iterable[Any]) -> list[int]:
+    """Return the lines of missing lines and of missing branches, which are pairs of lines."""
+    return sorted({abs(way[0] if isinstance(way, tuple) else way) for way in missing})
 
 
 def name_in_tree(installed: str) -> str:

@@ -43,3 +43,20 @@ def test_total_weighs_files_by_their_branches():
     rows = [Figures("a", 90, 90, []), Figures("b", 10, 0, [1]), Figures("c", 0, 0, [])]
     assert bindings_coverage.total(rows) == 90
     assert [row.percent for row in rows] == [100, 0, 100]
+
+
+def test_line_counts_once_if_one_environment_reaches_it():
+    def file(done, missing, branches, missing_branches):
+        return {
+            "executed_lines": done, "missing_lines": missing,
+            "executed_branches": branches, "missing_branches": missing_branches,
+        }  # fmt: skip
+
+    (row,) = bindings_coverage.merge_environments(
+        {
+            "/a/site-packages/memrt/x.py": file([1, 2], [3, 4], [[2, 3]], [[2, 4]]),
+            "/b/site-packages/memrt/x.py": file([1, 3], [2, 4], [], [[2, 3], [2, 4]]),
+        }
+    )
+    assert (row.file, row.branches, row.taken) == ("bindings/memrt/x.py", 6, 4)
+    assert row.missing == [2, 4]
