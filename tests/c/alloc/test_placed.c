@@ -119,6 +119,16 @@ TEST(bad_options_are_refused_with_a_reason)
     ck_assert_int_eq(api->allocator_placed(&small, &placed, NULL, 0), MEMRT_EINVAL);
 }
 
+TEST(block_may_have_huge_and_small_pages)
+{
+    require((memrt_placement_options_t){.pages = "thp,4K"});
+    char *block = allocate(5 * MIB);
+    ck_assert_ptr_nonnull(block);
+    memset(block, 1, 5 * MIB);
+    release(block, 5 * MIB);
+    end();
+}
+
 TEST(refused_node_names_containers)
 {
     memrt_placement_options_t options = {.struct_size = sizeof(options), .node = "local"};

@@ -56,6 +56,17 @@ static void expect_live(const memrt_policy_t *policy, size_t blocks, size_t byte
     ck_assert_uint_eq(stats.mi_alloc - stats.mi_free, meminfos);
 }
 
+TEST(first_request_of_a_thread_may_be_a_meminfo)
+{
+    memrt_policy_t *policy = create_arena(64);
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(200, &options, &mi), MEMRT_OK);
+    expect_live(policy, 1, 200, 1);
+    api->release(mi);
+    end_policy(policy);
+}
+
 TEST_EACH(sizes_are_counted_and_aligned, 4)
 {
     static const size_t alignments[] = {64, 16, 128, 4096};

@@ -69,6 +69,24 @@ TEST(reset_of_an_arena_gives_all_chunks_back)
     api->policy_release(policy);
 }
 
+TEST(blocks_inside_and_outside_of_a_scope_refuse_the_reset)
+{
+    memrt_policy_t *policy = create_policy("both", NULL);
+    memrt_scope_t *scope;
+    ck_assert_int_eq(api->scope_open(NULL, "reset both", &scope), MEMRT_OK);
+    void *outside = api->block_alloc(policy, 1000);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    void *inside = api->block_alloc(policy, 1000);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    expect_refusal(policy, "got 2 of");
+    api->block_free(NULL, inside, 1000);
+    expect_refusal(policy, "got 1 of");
+    api->block_free(NULL, outside, 1000);
+    expect_reset(policy);
+    api->scope_release(scope);
+    api->policy_release(policy);
+}
+
 TEST(block_in_a_scope_refuses_the_reset)
 {
     memrt_policy_t *policy = create_policy("scoped", NULL);
