@@ -141,7 +141,10 @@ def rows_of_healthy() -> list[list[str]]:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             rules = [str(finding["rule"]) for finding in findings_of(script, folder)]
-            largest = (entries_of_memray(script, folder)[0], entries_of_tracemalloc(script)[0])
+            largest = (
+                entries_of_memray(script, folder)[0],
+                entries_of_tracemalloc(script, folder)[0],
+            )
         found = ", ".join(rules) or "no finding"
         rows.append([script.stem, found, *map(size_and_line, largest)])
         print(" | ".join(rows[-1]), flush=True)
