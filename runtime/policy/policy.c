@@ -31,7 +31,7 @@ static bool is_bump(const memrt_policy_t *policy)
     return memrt__is_arena(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
 }
 
-/// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
+/// Fill in a policy with an index. `alignment` 0: the caller gave no alignment.
 static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignment)
 {
     bool named = alignment != 0 || memrt__options.alignment != MEMRT_ALIGN_MIN;
@@ -216,7 +216,7 @@ static void put_allocator(memrt_policy_t *policy, const memrt_allocator_t *alloc
     policy->bump = is_bump(policy);
 }
 
-/// Replace the allocator of the default policy and of its subpolicies, which have no blocks.
+/// Replace the allocator of the default policy and its subpolicies. No blocks exist.
 static memrt_status_t replace_default_allocator(const memrt_allocator_t *allocator)
 {
     memrt_policy_t *policy = memrt__policy_default();

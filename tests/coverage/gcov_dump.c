@@ -1,5 +1,5 @@
-/// Write the branch counters of gcov before abort() and _exit(): child processes of tests often end
-/// so. The linker wraps both calls in the test programs of coverage builds.
+/// Write the branch counters of gcov before abort() and _exit(), because these calls end many child
+/// processes of tests. The linker wraps both calls in the test programs of coverage builds.
 
 void __gcov_dump(void);
 _Noreturn void __real_abort(void);

@@ -11,7 +11,7 @@ from memrt._support.units import human_bytes, plural
 @public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class FailurePoint:
-    """Outcome of a function with one request for memory that failed.
+    """Outcome of a function after a failed request for memory.
 
     Examples
     --------

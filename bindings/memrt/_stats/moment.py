@@ -65,9 +65,8 @@ def snapshot() -> Snapshot:
 
     Notes
     -----
-    Threads: allocations and resizes that other threads begin during the call wait for its end. A
-    thread in the middle of an operation may have counted the bytes of one block, and not yet the
-    block.
+    Threads: allocations and resizes by other threads wait for the end of the call. A thread in the
+    middle of an operation may have counted the bytes of one block, and not yet the block.
 
     Examples
     --------

@@ -48,7 +48,7 @@ static PyObject *build_nodes(const memrt_placement_t *placement)
     return tuple;
 }
 
-/// Return the requests of a buffer's policy, or None for memory without such a policy.
+/// Return the requests of a buffer's policy, or None for other memory.
 static PyObject *build_asked(const void *address)
 {
     const memrt_api_t *api = memrt__api();

@@ -27,7 +27,7 @@ def fill(array):
 
 
 def crash(code, **environment):
-    """Run code in a process of its own, and return the exit status and standard error."""
+    """Run code in another process, and return the exit status and standard error."""
     prelude = """
         import ctypes, os, memrt
         import numpy as np
