@@ -98,7 +98,7 @@ static void *map(void *context, size_t bytes, size_t align, memrt__huge_t huge)
         memrt__os_advise_huge(mapping, bytes, false); /* the system may use huge pages by default */
     }
     if (mapping != NULL && !memrt__pool_map(&pool, mapping, bytes)) {
-        (void)memrt__os_unmap(mapping, bytes);
+        memrt__mapped_delete(mapping, bytes);
         mapping = NULL;
     }
     return mapping;
