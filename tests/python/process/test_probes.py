@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[3]
 ARGUMENTS = {"alloc": 4, "free": 4, "resize": 4, "failure": 2}
 PROGRAM = """
 import memrt, memrt.testing
+with open("/proc/self/comm", "w") as file:
+    file.write("watched")
 kept = memrt.alloc(7001)
 for _ in range(30):
     memrt.alloc(7001)
@@ -139,13 +141,14 @@ def program(tmp_path):
 
 def test_bpftrace_counts_allocations_frees_resizes_and_failures(bpftrace, program):
     at = f"usdt:{memrt.get_library()}:memrt"
+    mine = '/comm == "watched"/'  # other processes have blocks of 17 bytes, too
     script = f"""
-        {at}:alloc {{
+        {at}:alloc {mine} {{
             if (arg1 == 7001) {{ @allocated = count(); @at[arg0] = 1; }}
             if (arg1 == 7002) {{ @array_kind = sum(arg3); @array = arg0; }}
             if (arg1 == 17) {{ @tiny_allocated = count(); }}
         }}
-        {at}:free {{
+        {at}:free {mine} {{
             if (arg1 == 7001) {{ @freed = count(); if (@at[arg0] == 0) {{ @odd = count(); }} }}
             if (arg1 == 17) {{ @tiny_freed = count(); }}
         }}
