@@ -200,7 +200,8 @@ class Sampler:
 
     def _confirm(self) -> None:
         begin = thread_time()
-        self.contents, self._candidates = self._candidates.unchanged(), Candidates()
+        self.contents = self._candidates.unchanged(self.contents)
+        self._candidates = Candidates()
         self._spent += thread_time() - begin
 
     def _look_between(self, t: float, now: Stats) -> None:

@@ -450,6 +450,7 @@ def test_contents_count_only_if_a_second_sample_finds_them_again():
     assert len(candidates.contents) == 2
     arrays[0] += 1
     assert [each.site for each in candidates.unchanged()] == [1]
+    assert candidates.unchanged(candidates.contents) == candidates.contents
     due = [candidates.are_due(t, alloc) for t, alloc in ((3.0, 7), (3.0, 8), (4.1, 7))]
     assert due == [False, True, True]
     assert not Candidates().are_due(9.0, 8)

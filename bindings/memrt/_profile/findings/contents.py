@@ -61,10 +61,10 @@ class Candidates(NamedTuple):
         """Return whether the program went on: it allocated, or CONFIRMATION seconds passed."""
         return bool(self.contents) and (alloc != self.alloc or t > self.t + CONFIRMATION)
 
-    def unchanged(self) -> list[Content]:
-        """Return the contents that a second sample finds again."""
+    def unchanged(self, earlier: Iterable[Content] = ()) -> list[Content]:
+        """Return the contents that a second sample finds again, or that `earlier` contents have."""
         rows = [(each.nbytes, each.address, each.site) for each in self.contents]
-        again = set(sample_contents(rows, len(rows)))
+        again = {*earlier, *sample_contents(rows, len(rows))}
         return [each for each in self.contents if each in again]
 
 
