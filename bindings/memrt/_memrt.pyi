@@ -133,6 +133,7 @@ def alloc(
     zero: bool = False,
     policy: Policy | None = None,
     name: str | None = None,
+    align_offset: int = 0,
 ) -> MemInfo: ...
 def wrap(
     address: int,
@@ -151,6 +152,7 @@ def empty(
     *,
     policy: Policy | None = None,
     alignment: int | None = None,
+    align_offset: int = 0,
 ) -> np.ndarray: ...
 def zeros(
     shape: int | Sequence[int],
@@ -159,6 +161,7 @@ def zeros(
     *,
     policy: Policy | None = None,
     alignment: int | None = None,
+    align_offset: int = 0,
 ) -> np.ndarray: ...
 def as_array(
     mi: object,

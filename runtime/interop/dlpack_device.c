@@ -51,7 +51,8 @@ memrt_memory_t memrt__dlpack_memory_of(DLDevice device)
 
 bool memrt__dlpack_fits_cuda(const memrt_new_options_t *options)
 {
-    return options->alignment == 0 && !options->zeroed && options->external == NULL;
+    return options->alignment == 0 && options->align_offset == 0 && !options->zeroed &&
+           options->external == NULL;
 }
 
 memrt_cuda_options_t memrt__dlpack_cuda_options(const memrt_new_options_t *options, DLDevice device)

@@ -19,8 +19,7 @@ static unsigned choose_flags(const memrt__block_request_t *request,
     bool data = memrt__has_data(request->kind);
     bool fast = request->policy->fast && request->external == NULL && request->reserve == 0 &&
                 !layout->guarded && layout->align == MEMRT_HEADER_SIZE &&
-                (!data || memrt__is_fast_size(request->size));
-    MEMRT__ASSERT(!fast || layout->lead == MEMRT_HEADER_SIZE);
+                layout->lead == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
     unsigned data_block = (request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0) |
                           (request->reserve != 0 ? MEMRT__FLAG_RESERVED : 0);
     unsigned guarded = layout->guarded ? MEMRT__FLAG_GUARDED : 0;
@@ -40,7 +39,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
 {
     memrt_meminfo_t *mi = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     MEMRT__ASSERT(layout->lead >= MEMRT_HEADER_SIZE && layout->lead <= UINT32_MAX);
-    MEMRT__ASSERT((size_t)mi % MEMRT__ALIGN_OFFSET == 0);
+    MEMRT__ASSERT((size_t)mi % MEMRT__HEADER_ALIGN == 0);
     *mi = (memrt_meminfo_t){
         .refct = 0,
         .data = memrt__has_data(request->kind) ? start + layout->lead : NULL,
@@ -53,6 +52,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
         .flags = choose_flags(request, layout),
     };
     memrt__block_set_bin(mi);
+    memrt__block_mark_shift(start, layout);
     return mi;
 }
 
@@ -63,9 +63,9 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
 {
     memrt__thread_t *self = memrt__thread_or_null();
     if (self == NULL || !request->policy->fast || !memrt__has_data(request->kind) ||
-        !memrt__is_fast_size(request->size) || request->alignment != 0 || request->zeroed ||
-        request->external != NULL || request->event.guarded ||
-        memrt__is_slow(MEMRT__SLOW_FAILURE)) {
+        !memrt__is_fast_size(request->size) || request->alignment != 0 ||
+        request->align_offset != 0 || request->zeroed || request->external != NULL ||
+        request->event.guarded || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
     memrt_meminfo_t *mi = memrt__bin_pop(self, memrt__class_of_data(request->size));
@@ -114,7 +114,8 @@ static memrt_meminfo_t *alloc_block(const memrt__block_request_t *request)
     }
     memrt__block_layout_t layout;
     char *start = NULL;
-    if (memrt__block_layout_compute(request->kind, request->size, alignment, &layout)) {
+    size_t shift = memrt__block_shift(alignment, request->align_offset);
+    if (memrt__block_layout_compute(request->kind, request->size, alignment, shift, &layout)) {
         start = memrt__block_memory_alloc(request, &layout);
     }
     return start == NULL ? NULL : write_header(start, request, &layout, alignment);
@@ -235,7 +236,7 @@ memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_
     memrt__block_request_t request = {.policy = policy, .kind = KIND_HEADER};
     memrt__block_layout_t layout;
     char *start = NULL;
-    if (memrt__block_layout_compute(request.kind, 0, policy->alignment, &layout)) {
+    if (memrt__block_layout_compute(request.kind, 0, policy->alignment, 0, &layout)) {
         start = memrt__block_memory_alloc(&request, &layout);
     }
     if (start == NULL) {
@@ -261,7 +262,7 @@ void memrt__block_notify_alloc_tiny(const memrt_meminfo_t *mi)
 void memrt__block_discard_tiny(memrt_meminfo_t *mi)
 {
     memrt__block_layout_t layout;
-    (void)memrt__block_layout_compute(KIND_HEADER, 0, (size_t)1 << mi->align_log2, &layout);
+    (void)memrt__block_layout_compute(KIND_HEADER, 0, (size_t)1 << mi->align_log2, 0, &layout);
     memrt__block_memory_free(mi, layout.bytes, layout.align);
 }
 

@@ -144,7 +144,8 @@ size_t memrt__block_good_size(const memrt_policy_t *policy, size_t size)
     if (memrt__tiny_fits(source, size) && !memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
         return memrt__tiny_good_size(size);
     }
-    if (!memrt__block_layout_compute(MEMRT_KIND_BLOCK, size, source->alignment, &layout)) {
+    if (!memrt__block_layout_compute(MEMRT_KIND_BLOCK, size, source->alignment,
+                                     memrt__block_shift(source->alignment, 0), &layout)) {
         return size;
     }
     return memrt__allocator_good_size(&source->allocator, layout.bytes, layout.align) - layout.lead;

@@ -36,24 +36,47 @@ _Static_assert(((MEMRT__FLAG_FROZEN | MEMRT__FLAG_WEAK | MEMRT__FLAG_GUARDED |
                  MEMRT__FLAG_KNOWN | 0xFFu)) == 0,
                "the flags of three headers do not share bits");
 
-/// Minimum of bytes before the offset in a block with MEMRT__ALIGN_OFFSET. The header must not
+/// Minimum of bytes before the shift in a block whose data is shifted. The header must not
 /// overlay the first words of the block, where an unused block has the link of the free list.
 #define MEMRT__OFFSET_LEAD ((size_t)128)
+
+/// Divisor of the address of each header, for atomic accesses.
+#define MEMRT__HEADER_ALIGN 8u
 
 /// Layout of a block: offsets and sizes in bytes.
 typedef struct memrt__block_layout {
     size_t lead;  ///< bytes from the start of the block to the data
-    size_t align; ///< alignment of the start, and of the data, except with MEMRT__ALIGN_OFFSET
+    size_t align; ///< alignment of the start, and of the data without its shift
     size_t bytes; ///< size of the whole block
     bool guarded; ///< set by memrt__block_memory_alloc(): the block is between guard pages
 } memrt__block_layout_t;
 
-/// Compute the layout of a block. False: the block would have more than PTRDIFF_MAX bytes.
-bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment,
+/// Return the distance of data from the multiple of the alignment before it: MEMRT__ALIGN_OFFSET
+/// for blocks of this alignment, else what the `align_offset` of memrt_new_options_t needs.
+static inline size_t memrt__block_shift(size_t alignment, size_t align_offset)
+{
+    return alignment == MEMRT__ALIGN_OFFSET ? MEMRT__ALIGN_OFFSET
+                                            : ((size_t)0 - align_offset) & (alignment - 1);
+}
+
+/// Return the shift of the data of an existing block. Data from an external allocator has none.
+static inline size_t memrt__block_shift_of(const memrt_meminfo_t *mi)
+{
+    size_t align = (size_t)1 << mi->align_log2;
+    align = align < MEMRT_ALIGN_MIN ? MEMRT_ALIGN_MIN : align;
+    return mi->external_allocator == NULL ? mi->lead & (align - 1) : 0;
+}
+
+/// Compute the layout of a block. Headers without data have no shift. False: the block would have
+/// more than PTRDIFF_MAX bytes.
+bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment, size_t shift,
                                  memrt__block_layout_t *out);
 
-/// Return the layout of an existing block. The requested alignment, kept in the header, gives the
-/// same layout again.
+/// Compute the layout that an existing block has after a resize. False as above.
+bool memrt__block_layout_resize(const memrt_meminfo_t *mi, size_t size, memrt__block_layout_t *out);
+
+/// Return the layout of an existing block. The requested alignment and the shift, kept in the
+/// header, give the same layout again.
 memrt__block_layout_t memrt__block_layout_of(const memrt_meminfo_t *mi);
 
 /// Return the bytes requested from the allocator beyond header and data, for a block of `bytes`.
@@ -92,6 +115,15 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
 {
     unsigned both = MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_MEMINFO;
     return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_DATA_BLOCK;
+}
+
+/// Write the bytes before shifted data to the start of the block, where memrt__lookup_locate()
+/// reads them: a search knows the start of a block, but not the shift.
+static inline void memrt__block_mark_shift(char *start, const memrt__block_layout_t *layout)
+{
+    if ((layout->lead & (layout->align - 1)) != 0) {
+        *(size_t *)(void *)start = layout->lead;
+    }
 }
 
 /// Return the address that the allocator of a block returned.

@@ -20,6 +20,7 @@ typedef struct memrt__block_request {
     memrt_policy_t *policy;     ///< the caller holds a reference
     size_t size;                ///< bytes of data in the block
     size_t alignment;           ///< power of two; 0: alignment of the policy
+    size_t align_offset;        ///< as in memrt_new_options_t
     memrt_kind_t kind;          ///< adopted and resizable blocks have no data in the block
     bool zeroed;                ///< whether to zero the data
     bool is_data_block;         ///< whether the block is the data of a resizable MemInfo

@@ -64,6 +64,7 @@ static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
     moved->lead = (uint32_t)layout->lead;
     moved->flags &= ~MEMRT__FLAG_FROZEN & (layout->guarded ? UINT32_MAX : ~MEMRT__FLAG_GUARDED);
     memrt__block_set_data(moved, start + layout->lead, size);
+    memrt__block_mark_shift(start, layout);
     if (!memrt__block_admit_moved(moved)) {
         memrt__block_memory_free(moved, layout->bytes, layout->align);
         return NULL;
@@ -248,8 +249,7 @@ static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_la
                                       size_t size)
 {
     memrt__block_layout_t layout;
-    if (!memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
-                                     &layout)) {
+    if (!memrt__block_layout_resize(mi, size, &layout)) {
         return NULL;
     }
     MEMRT__ASSERT(layout.lead == old->lead);
@@ -312,8 +312,7 @@ memrt_status_t memrt__block_try_expand(memrt_meminfo_t *mi, size_t size)
         return MEMRT_ENOMEM;
     }
     memrt__stats_await_pause();
-    if (!memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
-                                     &layout) ||
+    if (!memrt__block_layout_resize(mi, size, &layout) ||
         !memrt__limit_admit(account, size - old_size)) {
         return MEMRT_ENOMEM;
     }

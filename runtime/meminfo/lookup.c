@@ -217,17 +217,16 @@ static bool contains(uintptr_t data, size_t size, uintptr_t address)
     return data != 0 && address - data < memrt__size_max(size, 1);
 }
 
-/// Fill in a location if a live block of the alignment starts at `start`, and its data contains the
-/// address. In a header, data address and lead show the place of the block.
-static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t *search)
+/// Fill in a location if a live block has the start, the alignment and `lead` bytes before its
+/// data, and the data contains the address. In a header, data address and lead show the place of
+/// the block.
+static bool locate_data(uintptr_t start, size_t alignment, size_t lead, location_search_t *search)
 {
-    memrt__block_layout_t layout;
     memrt_meminfo_t mi;
-    (void)memrt__block_layout_compute(MEMRT_KIND_BLOCK, 1, alignment, &layout);
-    uintptr_t data = ((start + layout.align - 1) & ~(uintptr_t)(layout.align - 1)) + layout.lead;
+    uintptr_t data = start + lead;
     const void *header = (const void *)(data - MEMRT_HEADER_SIZE);
     if (search->address < data || !memrt__os_read(header, &mi, sizeof(mi)) ||
-        (uintptr_t)mi.data != data || mi.lead != layout.lead || mi.refct == 0 ||
+        (uintptr_t)mi.data != data || mi.lead != lead || mi.refct == 0 ||
         !memrt__has_data((memrt_kind_t)mi.kind) || (size_t)1 << mi.align_log2 != alignment ||
         !contains(data, mi.size, search->address)) {
         return false;
@@ -236,6 +235,22 @@ static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t 
         (memrt_location_t){.data = data, .size = mi.size, .meminfo = data - MEMRT_HEADER_SIZE};
     fill_account(mi.policy, &search->found);
     return true;
+}
+
+/// Locate a block of an alignment in memory that begins at `start`. Shifted data has its lead at
+/// the start of the block.
+static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t *search)
+{
+    size_t align = memrt__size_max(alignment, MEMRT_ALIGN_MIN), lead = 0;
+    start = (start + align - 1) & ~(uintptr_t)(align - 1);
+    size_t least = memrt__size_max(align, MEMRT__OFFSET_LEAD);
+    if (alignment == align && locate_data(start, alignment, align, search)) {
+        return true;
+    }
+    return alignment <= MEMRT_ALIGN_OFFSET_MAX &&
+           memrt__os_read((const void *)start, &lead, sizeof(lead)) && lead > least &&
+           lead < least + align && lead % MEMRT__HEADER_ALIGN == 0 &&
+           locate_data(start, alignment, lead, search);
 }
 
 static bool locate_tiny(const memrt__heap_room_t *room, location_search_t *search)

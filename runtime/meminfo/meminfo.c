@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/alloc/file_backed.h"
 #include "runtime/base/size.h"
 #include "runtime/event/guard_sampling.h"
 #include "runtime/event/live_observer.h"
@@ -44,6 +45,7 @@ memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_
         options = room;
     }
     if (!is_valid_alignment(options->alignment) ||
+        options->align_offset % MEMRT__HEADER_ALIGN != 0 ||
         (options->name != NULL && !memrt__is_name(options->name))) {
         return MEMRT_EINVAL;
     }
@@ -145,12 +147,21 @@ memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                               memrt__tracking_alloc(nbytes));
 }
 
+/// Return whether a MemInfo with the options may have the alignment at an offset.
+static bool allows_align_offset(const memrt_new_options_t *options)
+{
+    const memrt_policy_t *policy = memrt__home_policy(options->policy);
+    size_t alignment = options->alignment == 0 ? policy->alignment : options->alignment;
+    return options->external == NULL && !memrt__is_file_backed(&policy->allocator) &&
+           alignment <= MEMRT_ALIGN_OFFSET_MAX;
+}
+
 /// Allocate from the thread cache for memrt__meminfo_new(), for options without a step after the
 /// allocation that can fail. NULL: the options or the cache do not allow it.
 static memrt_meminfo_t *allocate_cached(size_t size, const memrt_new_options_t *options)
 {
     if (options->name != NULL || options->external != NULL || options->alignment != 0 ||
-        (options->zeroed && size > MEMRT__FAST_ZERO)) {
+        options->align_offset != 0 || (options->zeroed && size > MEMRT__FAST_ZERO)) {
         return NULL;
     }
     memrt_policy_t *policy = memrt__home_policy(options->policy);
@@ -168,9 +179,13 @@ static memrt_meminfo_t *allocate_cached(size_t size, const memrt_new_options_t *
 memrt_status_t memrt__meminfo_prepare(size_t size, const memrt_new_options_t *options,
                                       memrt__alloc_event_t event, memrt_meminfo_t **out)
 {
+    if (options->align_offset != 0 && !allows_align_offset(options)) {
+        return MEMRT_EINVAL;
+    }
     memrt__block_request_t request = {.policy = memrt__home_policy(options->policy),
                                       .size = size,
                                       .alignment = options->alignment,
+                                      .align_offset = options->align_offset,
                                       .kind = MEMRT_KIND_INLINE,
                                       .zeroed = options->zeroed != 0,
                                       .external = options->external,
@@ -213,12 +228,21 @@ MEMRT__APART static memrt_status_t new_slow(size_t size, const memrt_new_options
     return status;
 }
 
+_Static_assert(offsetof(memrt_new_options_t, readonly) ==
+                   offsetof(memrt_new_options_t, zeroed) + sizeof(int),
+               "one load reads both");
+
 /// Return whether options have no more than a policy and a destructor.
 static inline bool allows_fast_path(const memrt_new_options_t *options)
 {
-    return has_all_options(options) &&
-           ((size_t)options->name | (size_t)options->external | options->alignment |
-            (unsigned)options->zeroed | (unsigned)options->readonly) == 0;
+    if (!has_all_options(options)) {
+        return false;
+    }
+    uint64_t zeroed_readonly;
+    memcpy(&zeroed_readonly, (const char *)options + offsetof(memrt_new_options_t, zeroed),
+           sizeof(zeroed_readonly));
+    return ((size_t)options->name | (size_t)options->external | options->alignment |
+            options->align_offset | zeroed_readonly) == 0;
 }
 
 memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
@@ -257,7 +281,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         return status;
     }
     if ((data == NULL && size != 0) || all->zeroed || all->alignment != 0 ||
-        all->external != NULL) {
+        all->align_offset != 0 || all->external != NULL) {
         return MEMRT_EINVAL;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);

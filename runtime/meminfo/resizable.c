@@ -95,7 +95,8 @@ static memrt_status_t check_options(const memrt_new_options_t *options, memrt_ne
                                     const memrt_new_options_t **all)
 {
     memrt_status_t status = memrt__meminfo_options(options, room, all);
-    return status == MEMRT_OK && (*all)->external != NULL ? MEMRT_EINVAL : status;
+    bool applies = status != MEMRT_OK || ((*all)->external == NULL && (*all)->align_offset == 0);
+    return applies ? status : MEMRT_EINVAL;
 }
 
 memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,

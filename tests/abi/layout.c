@@ -84,7 +84,7 @@ AT(memrt_policy_options_t, decay, 40);
 AT(memrt_policy_options_t, hugepages, 48);
 AT(memrt_policy_options_t, guard_sample, 56);
 
-SIZE(memrt_new_options_t, 64);
+SIZE(memrt_new_options_t, 72);
 AT(memrt_new_options_t, policy, 8);
 AT(memrt_new_options_t, alignment, 16);
 AT(memrt_new_options_t, zeroed, 24);
@@ -93,6 +93,7 @@ AT(memrt_new_options_t, dtor, 32);
 AT(memrt_new_options_t, dtor_info, 40);
 AT(memrt_new_options_t, external, 48);
 AT(memrt_new_options_t, name, 56);
+AT(memrt_new_options_t, align_offset, 64);
 
 SIZE(memrt_stats_t, 144);
 AT(memrt_stats_t, alloc, 8);

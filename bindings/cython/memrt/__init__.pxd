@@ -438,6 +438,7 @@ cdef extern from "memrt/import.h":
         void *dtor_info
         memrt_external_allocator_t *external
         const char *name
+        size_t align_offset
 
     ctypedef memrt_meminfo_t *(*memrt_allocate_fn)(size_t nbytes) noexcept nogil
 
@@ -1189,6 +1190,7 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_ABI_MINOR
     const uint64_t MEMRT_ALIGN_MAX
     const uint64_t MEMRT_ALIGN_MIN
+    const uint64_t MEMRT_ALIGN_OFFSET_MAX
     const uint64_t MEMRT_ALLOCATOR_VERSION
     const uint64_t MEMRT_CUDA_DEVICE_CURRENT
     const uint64_t MEMRT_CUDA_STREAM_LEGACY

@@ -24,6 +24,7 @@ def full(
     *,
     policy: Policy | None = None,
     alignment: int | None = None,
+    align_offset: int = 0,
 ) -> np.ndarray:
     """Create an array filled with a value, in memory of memrt.
 
@@ -43,6 +44,9 @@ def full(
     alignment : int, optional
         Bytes: a power of two up to 2**30. The address is a multiple of `alignment` and of the
         alignment of the policy. None: the alignment of the policy alone.
+    align_offset : int, default 0
+        Byte of the data whose address has the alignment, instead of the first byte: a multiple of
+        8. The alignment must then be at most 32768.
 
     Returns
     -------
@@ -63,7 +67,9 @@ def full(
     array([7, 7, 7])
     """
     value = np.asarray(fill_value, dtype=dtype)
-    result = _memrt.empty(shape, value.dtype, order, policy=policy, alignment=alignment)
+    result = _memrt.empty(
+        shape, value.dtype, order, policy=policy, alignment=alignment, align_offset=align_offset
+    )
     np.copyto(result, value, casting="unsafe")
     return result
 
@@ -76,6 +82,7 @@ def array(
     *,
     policy: Policy | None = None,
     alignment: int | None = None,
+    align_offset: int = 0,
 ) -> np.ndarray:
     """Create an array in memory of memrt with the contents of an object: always a copy.
 
@@ -93,6 +100,9 @@ def array(
     alignment : int, optional
         Bytes: a power of two up to 2**30. The address is a multiple of `alignment` and of the
         alignment of the policy. None: the alignment of the policy alone.
+    align_offset : int, default 0
+        Byte of the data whose address has the alignment, instead of the first byte: a multiple of
+        8. The alignment must then be at most 32768.
 
     Returns
     -------
@@ -116,7 +126,14 @@ def array(
     source = np.asarray(object, dtype=dtype)
     if order in ("K", "A"):
         order = "F" if source.flags.fnc else "C"
-    result = _memrt.empty(source.shape, source.dtype, order, policy=policy, alignment=alignment)
+    result = _memrt.empty(
+        source.shape,
+        source.dtype,
+        order,
+        policy=policy,
+        alignment=alignment,
+        align_offset=align_offset,
+    )
     result[...] = source
     return result
 

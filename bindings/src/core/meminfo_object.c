@@ -79,8 +79,13 @@ PyObject *memrt__meminfo_allocate(size_t size, memrt_new_options_t *options)
     if (status == MEMRT_ENOMEM) {
         return memrt__raise_out_of_memory(options->policy, size, NULL);
     }
-    if (status != MEMRT_OK) { /* GCOV_EXCL_BR_LINE: the options are valid */
-        return memrt__raise(status, "cannot allocate %zu bytes", size);
+    if (status != MEMRT_OK) { /* all other options are valid */
+        PyErr_Format(
+            PyExc_ValueError,
+            "align_offset %zu needs an alignment of at most %zu bytes and a policy without "
+            "files",
+            options->align_offset, (size_t)MEMRT_ALIGN_OFFSET_MAX);
+        return NULL;
     }
     memrt_meminfo_object_t *shell = memrt__meminfo_shell();
     if (shell == NULL || memrt_tracemalloc_register(api, mi) < 0) {

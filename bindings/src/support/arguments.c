@@ -101,6 +101,23 @@ int memrt__align_argument(PyObject *object, void *align)
     return 1;
 }
 
+int memrt__align_offset_argument(PyObject *object, void *offset)
+{
+    PyObject *number = read_natural(object, "align_offset");
+    if (number == NULL) {
+        return 0;
+    }
+    size_t value = PyLong_AsSize_t(number);
+    if (PyErr_Occurred() != NULL || value % 8 != 0) {
+        refuse_number(PyExc_ValueError, "align_offset must be a multiple of 8 below 2**64", number);
+        Py_DECREF(number);
+        return 0;
+    }
+    Py_DECREF(number);
+    *(size_t *)offset = value;
+    return 1;
+}
+
 int memrt__order_argument(PyObject *object, void *order)
 {
     if (!PyArray_OrderConverter(object, order)) {

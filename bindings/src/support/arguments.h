@@ -15,6 +15,7 @@ int memrt__size_argument(PyObject *object, void *size);
 /// Convert an alignment to a size_t: a power of two up to MEMRT_ALIGN_MAX, or None, which gives 0.
 /// ValueError for any other number.
 int memrt__align_argument(PyObject *object, void *align);
+int memrt__align_offset_argument(PyObject *object, void *offset);
 
 /// Convert an order to an NPY_ORDER: 'C' or 'F'. NumPy's own converter also accepts 'A' and 'K',
 /// which refer to the order of an existing array.

@@ -10,15 +10,17 @@
 
 static PyObject *allocate_buffer(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"nbytes", "alignment", "zero", "policy", "name", NULL};
+    static char *keywords[] = {"nbytes", "alignment",    "zero", "policy",
+                               "name",   "align_offset", NULL};
     memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = MEMRT_ALIGN_MIN};
     PyObject *policy = Py_None;
     size_t size;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&$pOO&:alloc", keywords,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&$pOO&O&:alloc", keywords,
                                      memrt__size_argument, &size, memrt__align_argument,
                                      &options.alignment, &options.zeroed, &policy,
-                                     memrt__name_argument, &options.name)) {
+                                     memrt__name_argument, &options.name,
+                                     memrt__align_offset_argument, &options.align_offset)) {
         return NULL;
     }
     PyObject *handler = memrt__current_handler_for(policy);
@@ -128,7 +130,7 @@ static PyObject *wrap_address(PyObject *module, PyObject *args, PyObject *kwargs
 
 PyDoc_STRVAR(
     alloc_doc,
-    "alloc(nbytes, alignment=64, *, zero=False, policy=None, name=None)\n"
+    "alloc(nbytes, alignment=64, *, zero=False, policy=None, name=None, align_offset=0)\n"
     "--\n"
     "\n"
     "Allocate a buffer.\n"
@@ -147,6 +149,9 @@ PyDoc_STRVAR(
     "    context, else the default policy.\n"
     "name : str, optional\n"
     "    Name in reports, at most 63 bytes in UTF-8.\n"
+    "align_offset : int, default 0\n"
+    "    Byte of the buffer whose address has the alignment, instead of the first byte: a\n"
+    "    multiple of 8. The alignment must then be at most 32768.\n"
     "\n"
     "Returns\n"
     "-------\n"

@@ -18,7 +18,7 @@ typedef struct request {
     PyArray_Descr *descr;
     NPY_ORDER order;
     PyObject *policy;
-    size_t align;
+    size_t align, align_offset;
     int zeroed;
 } request_t;
 
@@ -75,7 +75,7 @@ static int read_descr(PyObject *dtype, PyArray_Descr **out)
 static int parse_request(memrt_signature_t *signature, PyObject *const *args, Py_ssize_t count,
                          PyObject *names, request_t *out)
 {
-    enum { SHAPE, DTYPE, ORDER, POLICY, ALIGN, TOTAL };
+    enum { SHAPE, DTYPE, ORDER, POLICY, ALIGN, ALIGN_OFFSET, TOTAL };
     PyObject *values[TOTAL];
     if (memrt__arguments(signature, args, count, names, values) < 0) {
         return -1;
@@ -85,7 +85,9 @@ static int parse_request(memrt_signature_t *signature, PyObject *const *args, Py
                 PyArray_IntpConverter(values[SHAPE], &out->shape)) &&
                read_descr(values[DTYPE], &out->descr) &&
                (values[ORDER] == NULL || memrt__order_argument(values[ORDER], &out->order)) &&
-               (values[ALIGN] == NULL || memrt__align_argument(values[ALIGN], &out->align));
+               (values[ALIGN] == NULL || memrt__align_argument(values[ALIGN], &out->align)) &&
+               (values[ALIGN_OFFSET] == NULL ||
+                memrt__align_offset_argument(values[ALIGN_OFFSET], &out->align_offset));
     return good ? 0 : -1;
 }
 
@@ -117,7 +119,8 @@ static PyObject *create_meminfo_array(request_t *request, PyObject *handler, siz
     memrt_new_options_t options = {.struct_size = sizeof(options),
                                    .policy = memrt__handler_policy(handler),
                                    .alignment = request->align,
-                                   .zeroed = request->zeroed};
+                                   .zeroed = request->zeroed,
+                                   .align_offset = request->align_offset};
     PyObject *base = memrt__meminfo_allocate(nbytes, &options);
     if (base == NULL) {
         return NULL;
@@ -177,6 +180,11 @@ static PyObject *create_numpy_array(request_t *request, PyObject *handler)
                      request->descr, request->align);
         return NULL;
     }
+    if (request->align_offset != 0) {
+        PyErr_Format(PyExc_ValueError, "align_offset for dtype %R must be 0, got %zu",
+                     request->descr, request->align_offset);
+        return NULL;
+    }
     return create_in_new_context(request, handler);
 }
 
@@ -209,13 +217,14 @@ static PyObject *create_from_arguments(memrt_signature_t *signature, PyObject *c
     return array;
 }
 
-static const char *const parameters[] = {"shape", "dtype", "order", "policy", "alignment"};
+static const char *const parameters[] = {"shape",  "dtype",     "order",
+                                         "policy", "alignment", "align_offset"};
 
 static PyObject *create_empty(PyObject *module, PyObject *const *args, Py_ssize_t count,
                               PyObject *names)
 {
     static memrt_signature_t signature = {
-        .function = "empty", .keywords = parameters, .total = 5, .positional = 3, .required = 1};
+        .function = "empty", .keywords = parameters, .total = 6, .positional = 3, .required = 1};
     (void)module;
     return create_from_arguments(&signature, args, count, names, 0);
 }
@@ -224,14 +233,14 @@ static PyObject *create_zeros(PyObject *module, PyObject *const *args, Py_ssize_
                               PyObject *names)
 {
     static memrt_signature_t signature = {
-        .function = "zeros", .keywords = parameters, .total = 5, .positional = 3, .required = 1};
+        .function = "zeros", .keywords = parameters, .total = 6, .positional = 3, .required = 1};
     (void)module;
     return create_from_arguments(&signature, args, count, names, 1);
 }
 
 PyDoc_STRVAR(
     empty_doc,
-    "empty(shape, dtype=None, order='C', *, policy=None, alignment=None)\n"
+    "empty(shape, dtype=None, order='C', *, policy=None, alignment=None, align_offset=0)\n"
     "--\n"
     "\n"
     "Create an array with undefined contents in memory of memrt.\n"
@@ -250,6 +259,9 @@ PyDoc_STRVAR(
     "alignment : int, optional\n"
     "    Bytes: a power of two up to 2**30. The address is a multiple of `alignment` and of\n"
     "    the alignment of the policy. None: the alignment of the policy alone.\n"
+    "align_offset : int, default 0\n"
+    "    Byte of the data whose address has the alignment, instead of the first byte: a\n"
+    "    multiple of 8. The alignment must then be at most 32768.\n"
     "\n"
     "Returns\n"
     "-------\n"
@@ -278,7 +290,7 @@ PyDoc_STRVAR(
 
 PyDoc_STRVAR(
     zeros_doc,
-    "zeros(shape, dtype=None, order='C', *, policy=None, alignment=None)\n"
+    "zeros(shape, dtype=None, order='C', *, policy=None, alignment=None, align_offset=0)\n"
     "--\n"
     "\n"
     "Create an array of zeros in memory of memrt.\n"
@@ -297,6 +309,9 @@ PyDoc_STRVAR(
     "alignment : int, optional\n"
     "    Bytes: a power of two up to 2**30. The address is a multiple of `alignment` and of\n"
     "    the alignment of the policy. None: the alignment of the policy alone.\n"
+    "align_offset : int, default 0\n"
+    "    Byte of the data whose address has the alignment, instead of the first byte: a\n"
+    "    multiple of 8. The alignment must then be at most 32768.\n"
     "\n"
     "Returns\n"
     "-------\n"

@@ -111,6 +111,41 @@ def test_non_integer_size_raises_type_error(nonsense):
         memrt.alloc(nonsense)
 
 
+@pytest.mark.parametrize("offset", [8, 24, 4096, 4104, 2**64 - 8])
+def test_byte_at_align_offset_has_the_alignment(offset):
+    options = {"alignment": 4096, "align_offset": offset}
+    header = np.arange(2000.0)
+    for array in (
+        memrt.empty(2000, **options),
+        memrt.zeros(2000, **options),
+        memrt.full(2000, 7.0, **options),
+        memrt.array(header, **options),
+        np.frombuffer(memrt.alloc(16000, **options)),
+    ):
+        assert (array.ctypes.data + offset) % 4096 == 0
+        array[:] = header
+        np.testing.assert_array_equal(array, header)
+    with memrt.Policy(alignment=256):
+        assert (memrt.empty(10, align_offset=offset).ctypes.data + offset) % 256 == 0
+
+
+@pytest.mark.parametrize("offset", [-8, 1, 20, 2**64, 2**80])
+def test_invalid_align_offset_raises_value_error(offset):
+    for make in (memrt.alloc, memrt.empty):
+        with pytest.raises(ValueError, match=rf"align_offset must be .*{offset}"):
+            make(10, align_offset=offset)
+    with pytest.raises(TypeError):
+        memrt.empty(10, align_offset=None)
+
+
+def test_unsuitable_align_offset_raises_value_error(tmp_path):
+    with pytest.raises(ValueError, match=r"align_offset for dtype .* must be 0, got 8"):
+        memrt.empty(10, object, align_offset=8)
+    for options in ({"alignment": 1 << 16}, {"policy": memrt.Policy(file=tmp_path)}):
+        with pytest.raises(ValueError, match=r"align_offset 8 needs .* 32768 bytes"):
+            memrt.empty(10, align_offset=8, **options)
+
+
 def test_alignment_of_1_gib_is_honoured():
     mi = memrt.alloc(1, alignment=1 << 30)
     assert mi.address % (1 << 30) == 0

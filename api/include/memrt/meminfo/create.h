@@ -26,7 +26,12 @@ typedef struct memrt_new_options {
     memrt_external_allocator_t *external; ///< allocator of the block; NULL: the policy's allocator.
                                           ///< Must be NULL for a resizable MemInfo
     const char *name;                     ///< copied, at most MEMRT_NAME_MAX bytes; NULL: no name
+    size_t align_offset; ///< byte of the data whose address is a multiple of the alignment: a
+                         ///< multiple of 8; 0: the first byte. Only for meminfo_new
 } memrt_new_options_t;
+
+/// Largest alignment with an `align_offset` that is no multiple of the alignment.
+#define MEMRT_ALIGN_OFFSET_MAX ((size_t)1 << 15)
 
 /// Create a MemInfo over `nbytes` bytes, count 1, data aligned to 64 bytes. NULL: out of
 /// memory.
@@ -48,8 +53,12 @@ typedef memrt_meminfo_t *(*memrt_manage_memory_fn)(void *data, memrt_managed_dto
 
 /// Create a MemInfo with its own block of `size` bytes, count 1. A size of 0 still yields an
 /// address.
+/// With `align_offset`, for example the size of a file's header, the bytes behind the header have
+/// the alignment.
 /// Failure: MEMRT_EINVAL for an alignment that is too large or not a power of two, and for a
-///          name that is too long; MEMRT_ENOMEM.
+///          name that is too long. MEMRT_EINVAL for an `align_offset` that is no multiple of 8, or
+///          is used with `external`, a policy over files, or an alignment (of the options, else
+///          of the policy) above MEMRT_ALIGN_OFFSET_MAX. MEMRT_ENOMEM.
 typedef memrt_status_t (*memrt_meminfo_new_fn)(size_t size, const memrt_new_options_t *options,
                                                memrt_meminfo_t **out);
 
@@ -57,7 +66,7 @@ typedef memrt_status_t (*memrt_meminfo_new_fn)(size_t size, const memrt_new_opti
 /// memory after the last release.
 /// Ownership: memrt owns `data` on MEMRT_OK; on failure the caller still owns `data`.
 /// Failure:   MEMRT_EINVAL for NULL data with a non-zero size, and for an option that does not
-///            apply (zeroed, alignment, external); MEMRT_ENOMEM.
+///            apply (zeroed, alignment, align_offset, external); MEMRT_ENOMEM.
 typedef memrt_status_t (*memrt_meminfo_adopt_fn)(void *data, size_t size,
                                                  const memrt_new_options_t *options,
                                                  memrt_meminfo_t **out);

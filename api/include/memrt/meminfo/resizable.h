@@ -17,7 +17,7 @@ extern "C" {
 
 /// Create a resizable MemInfo with `size` bytes of data, count 1. `options->dtor` receives the
 /// data that is current at the end.
-/// Failure: MEMRT_EINVAL as meminfo_new, and for `external`; MEMRT_ENOMEM.
+/// Failure: MEMRT_EINVAL as meminfo_new, and for `external` and `align_offset`; MEMRT_ENOMEM.
 typedef memrt_status_t (*memrt_resizable_new_fn)(size_t size, const memrt_new_options_t *options,
                                                  memrt_meminfo_t **out);
 
