@@ -13,6 +13,7 @@ Statistics of all levels at one moment: snapshot.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: enabled, policies, default_policy, limits, options.
 Allocator of the default policy: set_default_allocator.
+NumPy's own handler in a thread or block: without_policy.
 Write-protected arrays: freeze.
 Arrays that are not needed soon: cold.
 Arrays that a function may overwrite in place: is_unique.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
-    from memrt._policy.enabling import enabled
+    from memrt._policy.enabling import enabled, without_policy
     from memrt._policy.limit import limits
     from memrt._policy.live_policies import default_policy, policies
     from memrt._policy.refusal import on_refusal
@@ -68,7 +69,7 @@ else:
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
             "memrt._allocators.allocator_source": "set_default_allocator",
-            "memrt._policy.enabling": "enabled",
+            "memrt._policy.enabling": "enabled without_policy",
             "memrt._policy.limit": "limits",
             "memrt._policy.live_policies": "default_policy policies",
             "memrt._allocators.placement": "placement",
@@ -142,6 +143,7 @@ __all__ = [
     "tracemalloc_domain",
     "tracking",
     "unresolved_symbols",
+    "without_policy",
 ]
 
 

@@ -173,6 +173,11 @@ def leave_policies(ground: Ground) -> None:
         ground.policy.__exit__()
 
 
+def leave_without_policy(ground: Ground) -> None:
+    while _entered(WITHOUT):
+        WITHOUT.__exit__()
+
+
 def leave_arena(ground: Ground) -> None:
     while _entered(ground.arena):
         ground.arena.__exit__()
@@ -416,6 +421,7 @@ def check_nothing(ground: Ground) -> None:
 ALIGNMENT_FIELDS = (np.dtype("D"), "", 4100, 5, 4, 16, 8, 8, ())
 ALIGNMENT = memrt.types.Alignment(*ALIGNMENT_FIELDS)
 CALLBACK = memrt.debug.on_refusal(free_nothing)
+WITHOUT = memrt.debug.without_policy()
 CALLBACK.close()
 HOOK = memrt.debug.hook(free_nothing, policy=memrt.debug.default_policy())
 HOOK.close()
@@ -1149,6 +1155,23 @@ CASES: dict[str, Case] = {
         lambda g: memrt.disable(),
         lambda g: memrt.enable(),
         lambda g: memrt.disable(),
+        sets_context=True,
+    ),
+    "memrt.enable, inside without_policy": Case(
+        lambda g: memrt.enable(),
+        lambda g: WITHOUT.__enter__(),
+        lambda g: (memrt.disable(), leave_without_policy(g)),
+        faults=WITH_CLOSURE,
+        sets_context=True,
+    ),
+    "memrt.debug.without_policy": Case(lambda g: memrt.debug.without_policy()),
+    "memrt.debug.without_policy.__enter__": Case(
+        lambda g: WITHOUT.__enter__(), after=leave_without_policy, sets_context=True
+    ),
+    "memrt.debug.without_policy.__exit__": Case(
+        lambda g: WITHOUT.__exit__(),
+        lambda g: WITHOUT.__enter__(),
+        leave_without_policy,
         sets_context=True,
     ),
     "memrt.debug.enabled": Case(lambda g: memrt.debug.enabled()),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 import warnings
+from types import TracebackType
 
+from memrt import _memrt
 from memrt._policy import handlers
 from memrt._policy.live_policies import default_policy
 from memrt._policy.policy import Policy
 from memrt._policy.threads import executor_patch, thread_patch
+from memrt._support.leaving import end_block
 from memrt._support.public import public
 
 _MARK = object()  # owner of the handler stack entries that enable() makes
@@ -49,6 +53,7 @@ def enable(policy: Policy | None = None) -> None:
     not start (``_thread``, C code). Greenlets are not reached either, because each greenlet begins
     with an empty context. In such threads and contexts, call enable() again, or enter a policy.
     :func:`memrt.handler_name` returns the handler in force for its caller.
+    :func:`memrt.debug.without_policy` keeps NumPy's own handler for a thread, or a part of one.
 
     Examples
     --------
@@ -132,6 +137,67 @@ def enabled() -> Policy | None:
     return _policy
 
 
+@public("memrt.debug")
+class without_policy:  # noqa: N801 (a context manager that reads like a function)
+    """Keep NumPy's own handler for a block, in any thread, also while memrt is enabled.
+
+    Inside the block, NumPy allocates from its own allocator in this context. Leaving the block
+    restores exactly the previous handler. A policy entered inside the block has effect.
+    :func:`memrt.enable` inside the block has effect in this context from the end of the block.
+
+    Warns
+    -----
+    RuntimeWarning
+        On leaving: another library has put a handler in force inside, which stays in force; or the
+        block was not entered in this context. The warning never replaces a pending exception.
+
+    Notes
+    -----
+    Ownership: an array keeps the handler that allocated the array. Arrays made before the block
+    stay with memrt.
+
+    Threads: the block belongs to the current context, as policies do: tasks started inside inherit
+    the block, threads do not. For a whole thread, put the block around the body of its function.
+    One object may be entered by several threads at once: for the threads of an executor, use
+    ``initializer=memrt.debug.without_policy().__enter__``.
+
+    Only NumPy's handler changes. :func:`memrt.empty`, :func:`memrt.alloc`, related functions and
+    compiled functions of Numba allocate from memrt's default policy inside the block.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> memrt.enable()
+    >>> with memrt.debug.without_policy():
+    ...     memrt.is_managed(np.ones(1000))
+    False
+    >>> memrt.is_managed(np.ones(1000))
+    True
+    >>> memrt.disable()
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        # An empty context has NumPy's own handler.
+        handlers.push(self, contextvars.Context().run(_memrt.get_handler))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        end_block(kind, self._leave)
+
+    def _leave(self) -> str | None:
+        left = handlers.pop(self)
+        if left == handlers.RESTORED:
+            return None
+        return handlers.problem_of(left, "memrt.debug.without_policy()")
+
+
 def _enable_thread() -> None:
     policy = _policy
     if policy is not None:
@@ -148,7 +214,8 @@ def _enable_context(policy: Policy) -> None:
         return
     if present is not None:  # disable() ran in another context and left this entry
         handlers.pop(_MARK)
-    handlers.push(_MARK, policy.handler)
+    if not handlers.push_below(without_policy, _MARK, policy.handler):
+        handlers.push(_MARK, policy.handler)
 
 
 def _recover_after_fork() -> None:

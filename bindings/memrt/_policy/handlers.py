@@ -49,8 +49,7 @@ def handler_around(owner: object) -> Handler | None:
     """
     for entry in _stack.get():
         if entry.owner is owner:
-            before = entry.before
-            return _memrt.in_scope(before) if _memrt.is_memrt_handler(before) else before
+            return _memrt.in_scope(entry.before)
     return None
 
 
@@ -64,7 +63,7 @@ def handler_below(kind: type) -> Handler | None:
         if not isinstance(entry.owner, kind):
             break
         before = entry.before
-    return _memrt.in_scope(before) if _memrt.is_memrt_handler(before) else before
+    return None if before is None else _memrt.in_scope(before)
 
 
 def push(owner: object, handler: Handler) -> None:
@@ -72,6 +71,20 @@ def push(owner: object, handler: Handler) -> None:
     applied = _memrt.in_scope(handler)
     entry = _Entry(owner, handler, _unscoped_handler(_memrt.get_handler()), applied)
     _commit((*_stack.get(), entry), applied)
+
+
+def push_below(kind: type, owner: object, handler: Handler) -> bool:
+    """Push an entry for `owner` below all entries whose owners have the type `kind`.
+
+    The handler in force stays. False: no owner in this context has the type, nothing was pushed.
+    """
+    stack = _stack.get()
+    for index, above in enumerate(stack):
+        if isinstance(above.owner, kind):
+            entry = _Entry(owner, handler, above.before, handler)
+            _commit((*stack[:index], entry, above._replace(before=handler), *stack[index + 1 :]))
+            return True
+    return False
 
 
 def pop(owner: object) -> str:
@@ -85,7 +98,8 @@ def pop(owner: object) -> str:
         _commit((*stack[:index], _inherit(above[0], entry), *above[1:]))
         return RESTORED
     present = _memrt.get_handler()
-    if present is not entry.before and not _memrt.is_memrt_handler(present):
+    ours = present is entry.applied or present is entry.before or _memrt.is_memrt_handler(present)
+    if not ours:
         _commit(stack[:index])
         return OVERRIDDEN
     _commit(*_apply_handler(stack[:index], entry.before))

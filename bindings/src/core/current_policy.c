@@ -163,7 +163,8 @@ static PyObject *get_handler(PyObject *module, PyObject *unused)
 static PyObject *get_scoped_handler(PyObject *module, PyObject *handler)
 {
     (void)module;
-    return memrt__current_scope_handler(Py_NewRef(handler));
+    Py_INCREF(handler);
+    return memrt__handler_is_memrt(handler) ? memrt__current_scope_handler(handler) : handler;
 }
 
 PyMethodDef memrt__current_policy_methods[] = {
@@ -174,8 +175,8 @@ PyMethodDef memrt__current_policy_methods[] = {
      "get_handler() -> handler\n\nReturn the handler that NumPy uses in the current context."},
     {"in_scope", get_scoped_handler, METH_O,
      "in_scope(handler) -> handler\n\n"
-     "Return the handler of the same policy in the scope of this context. Outside of scopes,\n"
-     "return `handler`."},
+     "Return the handler of the same policy in the scope of this context. Outside of scopes, and\n"
+     "for a handler that does not allocate from memrt, return `handler`."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -202,6 +202,7 @@ CALLS = {
     "sizes: wrong type": lambda t: _memrt.stats_sizes(t.mi),
     "scope figures: wrong type": lambda t: _memrt.scope_sizes(t.mi),
     "in_scope": lambda t: _memrt.in_scope(t.handler),
+    "in_scope: of NumPy": lambda t: within(t, lambda: _memrt.in_scope(t.handler_of_array)),
     "in_scope: entered": lambda t: within(t, lambda: _memrt.in_scope(t.handler)),
     "alloc: in a scope": lambda t: within(t, lambda: memrt.alloc(10, policy=t.policy)),
     "empty: in a scope": lambda t: within(t, lambda: memrt.empty(t.shape, policy=t.policy)),
