@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "api/checking_table.h"
-#include "api/counting_table.h"
 #include "api/plain_table.h"
+#include "api/reference_table.h"
 #include "runtime/config/options.h"
 #include "runtime/runtime.h"
 
@@ -82,8 +82,8 @@ const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
         return NULL;
     }
     memrt__runtime_start();
-    if (memrt__options.references) {
-        return memrt__counting_table();
+    if (memrt__options.references || memrt__options.log) {
+        return memrt__reference_table();
     }
     return memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
 }

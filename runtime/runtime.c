@@ -24,6 +24,7 @@
 #include "runtime/cuda/pinned_cache.h"
 #include "runtime/event/guard_sampling.h"
 #include "runtime/event/hooks.h"
+#include "runtime/event/operation_log.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/named_refs.h"
@@ -251,9 +252,16 @@ MEMRT__COLD static void load_allocator(void)
     }
 }
 
+static void start_log(void)
+{
+    memrt__log_choose(memrt__options.log_operations);
+    memrt__slow_path_set(MEMRT__SLOW_HOOKS, memrt__options.log);
+}
+
 static void start_runtime(void)
 {
     memrt__options_read();
+    start_log();
     memrt__policy_start();
     memrt__gauges_start();
     memrt__thread_stats_start();
@@ -322,6 +330,7 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
         status = follow_soft_limit(soft, value, why, length);
     }
     if (status == MEMRT_OK) {
+        memrt__log_choose(memrt__options.log_operations);
         memrt__heap_follow(before);
         mode = memrt__load_relaxed(&memrt__options.peak_mode);
         if (mode != mode_before && mode != MEMRT__PEAK_BOUNDED) {

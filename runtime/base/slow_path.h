@@ -6,16 +6,16 @@
 #include "runtime/base/atomics.h"
 
 /// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, event trace, fault
-/// injection, hooks, and snapshots of the statistics. While the word is 0, allocations take the
-/// fast path. One word lets the fast path check all observers with one load. The load is relaxed:
-/// the word publishes nothing, and a thread may see a change late.
+/// injection, hooks, log of operations, and snapshots of the statistics. While the word is 0,
+/// allocations take the fast path. One word lets the fast path check all observers with one load.
+/// The load is relaxed: the word publishes nothing, and a thread may see a change late.
 extern MEMRT__HIDDEN unsigned memrt__slow_path;
 
 #define MEMRT__SLOW_TRACKING 1u ///< each new block is listed
 #define MEMRT__SLOW_FAILURE 2u  ///< a fault injection plan is set
 #define MEMRT__SLOW_SAMPLING 4u ///< a sample of new blocks is listed
 #define MEMRT__SLOW_TRACING 8u  ///< an event trace is recorded
-#define MEMRT__SLOW_HOOKS 16u   ///< a hook exists
+#define MEMRT__SLOW_HOOKS 16u   ///< a hook exists, or operations on MemInfos are logged
 #define MEMRT__SLOW_PAUSE 32u   ///< a snapshot of the statistics is being read
 #define MEMRT__SLOW_GUARD 64u   ///< most blocks get guard pages
 #define MEMRT__SLOW_CLOSE 128u  ///< most blocks of a policy with a fast path get guard pages

@@ -206,6 +206,16 @@ static bool read_text(const char *text, size_t *value)
     return *value != 0 && *value < MEMRT__TEXT_MAX;
 }
 
+/// Check a choice of MemInfos: a word, an address, or a name.
+static bool read_log(const char *text, size_t *value)
+{
+    *value = strnlen(text, MEMRT_NAME_MAX + 1);
+    bool is_address = strncmp(text, "0x", 2) == 0;
+    size_t digits = is_address ? strspn(text + 2, "0123456789abcdefABCDEF") : 0;
+    return *value != 0 && *value <= MEMRT_NAME_MAX &&
+           (!is_address || (text[2 + digits] == '\0' && digits != 0 && digits <= 16));
+}
+
 const memrt__option_type_t memrt__option_flag = {read_flag, show_number, "0 or 1"};
 const memrt__option_type_t memrt__option_alignment = {read_alignment, show_number,
                                                       "a power of two from 1 to 1073741824"};
@@ -229,3 +239,6 @@ const memrt__option_type_t memrt__option_library = {
 const memrt__option_type_t memrt__option_limit = {
     read_limit, show_limit,
     "a number of bytes like 268435456 or 256M, a part like 80%, auto or none"};
+const memrt__option_type_t memrt__option_log = {
+    read_log, show_number,
+    "all, an address like 0x7f10a0, a name of at most 63 bytes, later or none"};

@@ -50,6 +50,6 @@ typedef struct memrt__option_type {
 extern const memrt__option_type_t memrt__option_flag, memrt__option_alignment, memrt__option_huge,
     memrt__option_leaks, memrt__option_bytes, memrt__option_frames, memrt__option_sample,
     memrt__option_decay, memrt__option_peak, memrt__option_file, memrt__option_folder,
-    memrt__option_library, memrt__option_limit;
+    memrt__option_library, memrt__option_limit, memrt__option_log;
 
 #endif

@@ -34,6 +34,7 @@
         .cuda_driver = "libcuda.so.1",                                                             \
         .dump_folder = "none",                                                                     \
         .allocator = "none",                                                                       \
+        .log_operations = "none",                                                                  \
     }
 
 memrt__options_t memrt__options = DEFAULTS;
@@ -97,6 +98,10 @@ static const option_row_t rows[] = {
      "1: measure the time of system calls and slow paths; default 0"},
     {"MEMRT_REFERENCES", &memrt__option_flag, &memrt__options.references, NULL, false,
      "1: count references that are acquired and released through the function table; default 0"},
+    {"MEMRT_LOG_OPERATIONS", &memrt__option_log, NULL, NULL, true,
+     "MemInfos whose allocation, references and free are logged on stderr: all, an address 0x..., "
+     "a "
+     "name, or later: none, until set later; default none"},
     {"MEMRT_CUDA_SYNC", &memrt__option_flag, NULL, &memrt__options.cuda_sync, true,
      "0: exchange arrays with CUDA libraries without stream synchronization; default 1"},
     {"MEMRT_CUDA_DRIVER", &memrt__option_file, NULL, NULL, true,
@@ -131,6 +136,9 @@ static option_text_t *text_of(const option_row_t *row)
     }
     if (row->type == &memrt__option_library) {
         return &memrt__options.allocator;
+    }
+    if (row->type == &memrt__option_log) {
+        return &memrt__options.log_operations;
     }
     return row->type == &memrt__option_folder ? &memrt__options.dump_folder : NULL;
 }
@@ -243,6 +251,7 @@ void memrt__options_read(void)
     memrt__options.tools &= memrt__memory_tool_is_present();
     /* Freed memory must not be reused at once. */
     memrt__options.cache &= !memrt__options.check && !memrt__options.tools;
+    memrt__options.log = strcmp(memrt__options.log_operations, "none") != 0;
     warn_of_unknown_names();
 }
 
@@ -308,11 +317,18 @@ memrt_status_t memrt__options_check(const char *name, const char *value, char *w
     return read_value(find_row(name), name, value, &ignored, why, length);
 }
 
+/// Return whether an option can change. The log of operations needs a table of its own, which a
+/// process gets at the start or never.
+static bool is_settable(const option_row_t *row)
+{
+    return row->settable && (memrt__options.log || row->type != &memrt__option_log);
+}
+
 memrt_status_t memrt__options_set(const char *name, const char *value, char *why, size_t length)
 {
     const option_row_t *row = find_row(name);
     size_t number;
-    if (row != NULL && !row->settable) {
+    if (row != NULL && !is_settable(row)) {
         snprintf(why, length, "%s cannot change in a running process: set %s in the environment",
                  row->name, row->name);
         return MEMRT_EINVAL;
@@ -350,6 +366,8 @@ bool memrt__options_is_valid(void)
                  MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->dump_folder, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(strnlen(now->allocator, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
+                 MEMRT__HOLDS(strnlen(now->log_operations, MEMRT__TEXT_MAX) <= MEMRT_NAME_MAX) &&
+                 MEMRT__HOLDS(now->log || strcmp(now->log_operations, "none") == 0) &&
                  MEMRT__HOLDS(warning_count <= WARNINGS_MAX);
     memrt__unlock(MEMRT__RANK_OPTIONS);
     return valid;

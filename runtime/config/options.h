@@ -18,6 +18,7 @@ typedef struct memrt__options {
     bool check;          ///< verify every reference and put redzones around every block
     bool track;          ///< track from the start of the process
     bool references;     ///< count reference operations through the table
+    bool log;            ///< operations can be logged: the log had a value at the start
     bool cache;          ///< keep freed memory for reuse
     bool tools;          ///< allocate each block by malloc, for a tool of memory_tool.h
     size_t leaks;        ///< a memrt__leaks_t; any value but off tracks from the start
@@ -38,6 +39,8 @@ typedef struct memrt__options {
     char dump_folder[MEMRT__TEXT_MAX]; ///< "none", or where Python code writes dumps; fixed
     char allocator[MEMRT__TEXT_MAX];   ///< "none", or LIBRARY[:SYMBOL] of the default policy's
                                        ///< allocator; read with memrt__options_text()
+    char log_operations[MEMRT__TEXT_MAX]; ///< "none", "later", or the MemInfos of the log; read
+                                          ///< with memrt__options_text()
 } memrt__options_t;
 
 /// Options that a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.

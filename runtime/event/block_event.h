@@ -14,11 +14,15 @@
 /// observers need. block_observers.h delivers the events.
 
 /// Bits of memrt_meminfo_t.flags: one bit for each observer that knows the block. An observer
-/// receives the resizes and the free of the blocks with its bit. The bits are adjacent, in the
-/// order in which observers receive a free. A resize is received in the reverse order.
+/// receives the resizes and the free of the blocks with its bit. The bits are in the order in which
+/// observers receive a free. A resize is received in the reverse order.
 #define MEMRT__FLAG_TRACED 8u  ///< event trace
 #define MEMRT__FLAG_HELD 16u   ///< named references; stays set without references
 #define MEMRT__FLAG_LISTED 32u ///< live set
+
+/// Bit of the log of operations, which receives an allocation or free first and a resize last, so
+/// that the live set has the name of the block.
+#define MEMRT__FLAG_LOGGED (1u << 8)
 
 /// Bits for hooks, one for each of MEMRT_HOOKS_MAX hooks. Hooks receive each event last.
 #define MEMRT__FLAG_FIRST_HOOK (1u << 24)
@@ -27,7 +31,7 @@
 /// Flags of a block that any observer knows.
 #define MEMRT__FLAG_KNOWN                                                                          \
     (MEMRT_FLAG_OBSERVED | MEMRT__FLAG_TRACED | MEMRT__FLAG_HELD | MEMRT__FLAG_LISTED |            \
-     MEMRT__FLAG_HOOKS)
+     MEMRT__FLAG_LOGGED | MEMRT__FLAG_HOOKS)
 
 static inline bool memrt__block_is_listed(const memrt_meminfo_t *mi)
 {

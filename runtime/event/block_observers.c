@@ -3,6 +3,7 @@
 #include "runtime/base/size.h"
 #include "runtime/event/hooks.h"
 #include "runtime/event/names_observer.h"
+#include "runtime/event/operation_log.h"
 #include "runtime/event/trace_observer.h"
 #include "runtime/event/user_observer.h"
 
@@ -18,9 +19,15 @@ _Static_assert(MEMRT_FLAG_OBSERVED == 1u << 2 && MEMRT__FLAG_TRACED == 1u << 3 &
                    MEMRT__FLAG_HELD == 1u << 4 && MEMRT__FLAG_LISTED == 1u << 5,
                "the table has the order of the bits");
 
+/// Bits of observers outside of the table.
+#define FLAGS_APART (MEMRT__FLAG_HOOKS | MEMRT__FLAG_LOGGED)
+
 static void notify_observers(const memrt__block_event_t *event, unsigned wanted)
 {
-    unsigned rest = wanted & ~MEMRT__FLAG_HOOKS;
+    unsigned rest = wanted & ~FLAGS_APART;
+    if ((wanted & MEMRT__FLAG_LOGGED) != 0) {
+        memrt__log_observe(event);
+    }
     while (rest != 0) {
         unsigned others = rest & (rest - 1);
         observers[memrt__log2(rest ^ others)](event);
@@ -34,11 +41,14 @@ static void notify_observers(const memrt__block_event_t *event, unsigned wanted)
 /// Notify in the reverse order: the live set knows the new address before the observer's callback.
 static void notify_observers_of_resize(const memrt__block_event_t *event, unsigned wanted)
 {
-    unsigned rest = wanted & ~MEMRT__FLAG_HOOKS;
+    unsigned rest = wanted & ~FLAGS_APART;
     while (rest != 0) {
         unsigned bit = memrt__floor_log2(rest);
         observers[bit](event);
         rest &= ~(1u << bit);
+    }
+    if ((wanted & MEMRT__FLAG_LOGGED) != 0) {
+        memrt__log_observe(event);
     }
     if ((wanted & MEMRT__FLAG_HOOKS) != 0) {
         memrt__hooks_notify(event, wanted);

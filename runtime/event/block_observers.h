@@ -7,8 +7,8 @@
 #include "runtime/event/live_observer.h"
 
 /// Delivery of block events to the observers: live set with site counters, named references, event
-/// trace, observer of the user, hooks. The table of observers is constant, so that delivery needs
-/// no lock.
+/// trace, observer of the user, log of operations, hooks. The table of observers is constant, so
+/// that delivery needs no lock.
 ///
 /// Only slow paths emit events. A fast path serves only blocks without an observer: a bit of
 /// memrt__slow_path closes the fast path of allocations, a bit of the header the fast paths of
@@ -41,11 +41,12 @@ void memrt__observers_notify_free(memrt_meminfo_t *mi, unsigned wanted);
 void memrt__observers_notify_failure(memrt_policy_t *policy, size_t size, unsigned wanted);
 
 /// Return the observers that receive each allocation and failure: the event trace, while a trace is
-/// recorded, and the hooks.
+/// recorded, and the hooks and the log, if either exists. One test serves both.
 static inline unsigned memrt__observers_of_all(void)
 {
     unsigned trace = memrt__is_slow(MEMRT__SLOW_TRACING) ? MEMRT__FLAG_TRACED : 0;
-    return memrt__is_slow(MEMRT__SLOW_HOOKS) ? trace | MEMRT__FLAG_HOOKS : trace;
+    unsigned apart = MEMRT__FLAG_HOOKS | MEMRT__FLAG_LOGGED;
+    return memrt__is_slow(MEMRT__SLOW_HOOKS) ? trace | apart : trace;
 }
 
 static inline unsigned memrt__observers_of(const memrt_meminfo_t *mi)

@@ -5,6 +5,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/base/slow_path.h"
+#include "runtime/config/options.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/os/lock.h"
 #include "runtime/policy/policy.h"
@@ -43,7 +44,7 @@ static slot_t *find_free_slot(void)
 
 static void follow_slots(void)
 {
-    bool any = false;
+    bool any = memrt__options.log; /* the log shares the bit */
     for (size_t i = 0; i < MEMRT_HOOKS_MAX; i++) {
         any |= (memrt__load_relaxed(&slots[i].state) & IN_USE) != 0;
     }

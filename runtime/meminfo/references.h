@@ -40,18 +40,24 @@ static inline size_t memrt__meminfo_refcount(const memrt_meminfo_t *mi)
     return memrt__load_relaxed(&mi->refct);
 }
 
-/// Acquire one reference unless the count is 0. The acquire order pairs with the release store in
-/// memrt__block_notify_alloc(), so that a thread that finds a new block sees the complete header.
-static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
+/// Acquire one reference unless the count is 0, and return the count before. The acquire order
+/// pairs with the release store in memrt__block_notify_alloc(), so that a thread that finds a new
+/// block sees the complete header.
+static inline size_t memrt__meminfo_add_unless_0(memrt_meminfo_t *mi)
 {
     size_t count = memrt__meminfo_refcount(mi);
     while (count != 0) {
         if (memrt__cas_acquire(&mi->refct, count, count + 1)) {
-            return true;
+            return count;
         }
         count = memrt__meminfo_refcount(mi);
     }
-    return false;
+    return 0;
+}
+
+static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
+{
+    return memrt__meminfo_add_unless_0(mi) != 0;
 }
 
 /// See memrt_api_t.try_unique.

@@ -35,8 +35,8 @@ RUNS = (
     ({}, "."),
     (
         {"MEMRT_CHECK": "1"},
-        "test_(block_api|checking_table|counting_table|creators|guard|live_set|lookup|plain_table"
-        "|policy)$",
+        "test_(block_api|checking_table|creators|guard|live_set|lookup|operation_log|plain_table"
+        "|policy|reference_table)$",
     ),
     ({"MEMRT_GUARD_SAMPLE": "1"}, "test_(block|block_api|creators|guard_pages|lookup|resizable)$"),
     ({"MEMRT_GUARD_SAMPLE": "1", "MEMRT_CACHE": "0"}, "test_block$"),

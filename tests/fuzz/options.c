@@ -132,6 +132,21 @@ static bool reads_file(const char *text, size_t *value)
     return *value > 0 && *value < MEMRT__TEXT_MAX;
 }
 
+/// Parse the choice of the log of operations. The value is the length of the text.
+static bool reads_log(const char *text, size_t *value)
+{
+    *value = strlen(text);
+    if (text[0] == '0' && text[1] == 'x') {
+        for (size_t i = 2; i < *value; i++) {
+            if (!isxdigit((unsigned char)text[i])) {
+                return false;
+            }
+        }
+        return *value > 2 && *value <= 18;
+    }
+    return *value > 0 && *value <= MEMRT_NAME_MAX;
+}
+
 typedef struct meaning {
     const char *name;
     bool (*reads)(const char *text, size_t *value);
@@ -155,6 +170,7 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_SHARE", reads_flag, true, ""},
                                      {"MEMRT_LATENCY", reads_flag, true, ""},
                                      {"MEMRT_REFERENCES", reads_flag, false, ""},
+                                     {"MEMRT_LOG_OPERATIONS", reads_log, false, ""},
                                      {"MEMRT_CUDA_SYNC", reads_flag, true, ""},
                                      {"MEMRT_CUDA_DRIVER", reads_file, true, ""},
                                      {"MEMRT_DUMP_ON_OOM", reads_file, false, ""},
@@ -183,7 +199,7 @@ static void show(const meaning_t *meaning, size_t value, const char *given, char
     static const char *const huge[] = {"off", "advise", "large"};
     static const char *const leaks[] = {"off", "report", "fail"};
     static const char *const peak[] = {"bounded", "exact", "close"};
-    if (meaning->reads == reads_file) {
+    if (meaning->reads == reads_file || meaning->reads == reads_log) {
         snprintf(text, 32, "%.31s", given);
     } else if (meaning->reads == reads_huge) {
         strcpy(text, huge[value]);

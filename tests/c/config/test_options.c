@@ -193,6 +193,17 @@ static const text_value_t at_start[] = {
     {"MEMRT_DUMP_ON_OOM", "/var/dumps", "/var/dumps"},
     {"MEMRT_DUMP_ON_OOM", "none", "none"},
     {"MEMRT_DUMP_ON_OOM", "", NULL},
+    {"MEMRT_LOG_OPERATIONS", "all", "all"},
+    {"MEMRT_LOG_OPERATIONS", "later", "later"},
+    {"MEMRT_LOG_OPERATIONS", "input table", "input table"},
+    {"MEMRT_LOG_OPERATIONS", "0x7f10aF", "0x7f10aF"},
+    {"MEMRT_LOG_OPERATIONS", "0x0123456789abcdef", "0x0123456789abcdef"},
+    {"MEMRT_LOG_OPERATIONS", "0x", NULL},
+    {"MEMRT_LOG_OPERATIONS", "0x12g", NULL},
+    {"MEMRT_LOG_OPERATIONS", "0x00123456789abcdef", NULL},
+    {"MEMRT_LOG_OPERATIONS", "", NULL},
+    {"MEMRT_LOG_OPERATIONS", "0123456789012345678901234567890123456789012345678901234567890123",
+     NULL},
     {"MEMRT_ALLOCATOR", "./arena.so:symbol", "./arena.so:symbol"},
     {"MEMRT_ALLOCATOR", "none", "none"},
     {"MEMRT_ALLOCATOR", "", NULL},
@@ -245,6 +256,23 @@ TEST(startup_options_can_be_checked_but_not_set_later)
         ck_assert_int_eq(memrt__options_set(fixed[i], "1", why, 200), MEMRT_EINVAL);
         ck_assert_ptr_nonnull(strstr(why, "cannot change in a running process: set MEMRT_"));
     }
+}
+
+TEST(log_is_settable_only_in_a_process_that_started_with_the_log)
+{
+    char why[200];
+    read_with_variable("MEMRT_LOG_OPERATIONS", NULL);
+    ck_assert(!memrt__options.log);
+    ck_assert_int_eq(memrt__options_set("log_operations", "all", why, 200), MEMRT_EINVAL);
+    ck_assert_str_eq(why, "MEMRT_LOG_OPERATIONS cannot change in a running process: set "
+                          "MEMRT_LOG_OPERATIONS in the environment");
+    read_with_variable("MEMRT_LOG_OPERATIONS", "later");
+    ck_assert(memrt__options.log);
+    ck_assert_int_eq(memrt__options_set("log_operations", "none", why, 200), MEMRT_OK);
+    ck_assert_int_eq(memrt__options_set("log_operations", "table", why, 200), MEMRT_OK);
+    ck_assert_str_eq(get_option_value("MEMRT_LOG_OPERATIONS"), "table");
+    ck_assert_int_eq(memrt__options_set("log_operations", "0x", why, 200), MEMRT_EINVAL);
+    memrt__options_read();
 }
 
 TEST(unknown_option_is_refused_and_message_is_cut_to_buffer)

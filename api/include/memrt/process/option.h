@@ -30,7 +30,8 @@ typedef const char *(*memrt_option_warning_fn)(size_t index);
 ///
 /// For MEMRT_CACHE_LIMIT, MEMRT_DECAY and MEMRT_HUGEPAGES, cached memory follows at once. For
 /// MEMRT_PEAK, each peak follows from its next restart on, within the bound of its
-/// `peak_error`.
+/// `peak_error`. MEMRT_LOG_OPERATIONS can be set in a process that started with a value of the
+/// option, and chooses the MemInfos whose further operations are logged.
 /// Failure: MEMRT_EINVAL for an unknown name, a bad value, or an option that is fixed at the
 ///          start. Then `why` receives the reason in one sentence of at most `length` bytes (0:
 ///          no sentence).

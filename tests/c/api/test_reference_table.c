@@ -1,8 +1,8 @@
 #include "support/suite.h"
 
 #include "api/checking_table.h"
-#include "api/counting_table.h"
 #include "api/plain_table.h"
+#include "api/reference_table.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/config/options.h"
 #include "runtime/policy/policy_table.h"
@@ -218,7 +218,7 @@ static void find_table(void *context)
     counting->release(mi);
 }
 
-TEST(counting_table_is_found_from_numba_slots)
+TEST(reference_table_is_found_from_numba_slots)
 {
     child_expect_success(find_table, NULL);
 }
