@@ -195,8 +195,10 @@ def test_missing_memrt_and_missing_debug_information_differ(folder):
     assert "memrt: the program has no libmemrt with debug information" in said
     script = folder / "aborts.py"
     script.write_text("import memrt, os; os.abort()")
-    said = gdb(*commands("run", "memrt live"), "--args", sys.executable, script)
-    assert f"memrt: {Path(memrt.get_library()).resolve()} has no debug information: build" in said
+    copied = shutil.copy(memrt.get_library(), folder)  # without the debug file
+    run = commands(f"set environment LD_PRELOAD {copied}", "run", "memrt live")
+    said = gdb(*run, "--args", sys.executable, script)
+    assert f"memrt: {copied} has no debug information: build" in said
 
 
 PYTHON = """
@@ -208,11 +210,12 @@ os.abort()
 """
 
 
-def test_arrays_of_a_python_process_are_listed(folder):
-    """The preloaded libmemrt has debug information, and the package uses the preloaded library."""
+@pytest.mark.parametrize("preloaded", [LIBRARY, ""], ids=["preloaded", "of the package"])
+def test_arrays_of_a_python_process_are_listed(folder, preloaded):
+    """The package uses a preloaded library, else its own library, which has a debug file."""
     script = folder / "arrays.py"
     script.write_text(PYTHON)
-    run = commands(f"set environment LD_PRELOAD {LIBRARY}", "run", "memrt live --sort size")
+    run = commands(f"set environment LD_PRELOAD {preloaded}", "run", "memrt live --sort size")
     said = gdb(*run, "--args", sys.executable, script)
     rows = table(said, "id size")
     assert [without(row, 0, 3, 4) for row in rows] == [
@@ -255,3 +258,10 @@ def test_package_has_the_gdb_script_beside_its_library():
     assert len(modules) > 1
     for name in modules:
         assert Path(f"{library}-gdb", name).read_text() == (MODULES / name).read_text()
+
+
+def test_package_has_a_debug_file_with_lines(folder):
+    library = Path(memrt.get_library()).resolve()
+    assert (library.parent / ".debug" / f"{library.name}.debug").is_file()
+    said = gdb(library, *commands("info line memrt__block_new"))
+    assert re.search(r'Line \d+ of "\./runtime/meminfo/block\.c" starts at address', said), said

@@ -16,6 +16,7 @@ def make_wheel(path, *, without: str = "", also: str = "", components=audit.COMP
     names = [
         f"{INFO}/METADATA",
         "memrt/__init__.py",
+        audit.DEBUG_FILE,
         *(f"{INFO}/licenses/{n}" for n in audit.LICENSES),
     ]
     bom = {"components": [{"name": name} for name in components]}
@@ -35,6 +36,7 @@ def test_complete_wheel_has_no_fault(tmp_path):
     ("change", "fault"),
     [
         ({"without": "dlpack/LICENSE"}, "api/include/memrt/dlpack/LICENSE is missing"),
+        ({"without": ".debug"}, "memrt/lib/.debug/libmemrt.so.1.debug is missing"),
         ({"also": "tests/x.py"}, "tests/x.py is outside of memrt"),
         ({"components": ["dlpack"]}, "the SBOM must list"),
     ],

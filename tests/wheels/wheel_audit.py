@@ -21,6 +21,7 @@ IGNORED = "W002,W004,W009"
 """The licence of dlpack.h is in the metadata and beside the header; gdb finds the script beside the
 library, by a file name that is no module name; and pytest loads the plugin from another package."""
 
+DEBUG_FILE = "memrt/lib/.debug/libmemrt.so.1.debug"
 COMPONENTS = {"dlpack", "libatomic_ops", "memcheck.h", "sys-sdt.h", "uPlot"}
 
 
@@ -58,7 +59,7 @@ def expect_old_symbols(wheel: Path) -> None:
 
 
 def faults(wheel: Path) -> list[str]:
-    """Return a sentence for each licence and component that the wheel lacks."""
+    """Return a sentence for each licence, component or debug file that the wheel lacks."""
     found = []
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -73,6 +74,8 @@ def faults(wheel: Path) -> list[str]:
         if listed != COMPONENTS:
             found.append(f"the SBOM must list {sorted(COMPONENTS)}, got {sorted(listed)}")
         found += [f"{name} is outside of memrt" for name in names if not is_ours(name)]
+        if DEBUG_FILE not in names and "aarch64" not in wheel.name:  # objcopy is of this processor
+            found.append(f"{DEBUG_FILE} is missing")
     return found
 
 

@@ -114,9 +114,10 @@ def cmake_options(target: Target) -> dict[str, str]:
     options = {
         "CMAKE_C_COMPILER": str(folder / "cc"),
         "CMAKE_CXX_COMPILER": str(folder / "c++"),
-        # Debug information has the names of temporary folders. Zig keeps frame pointers, which cost
-        # 10 of 80 instructions of a pair of allocation and free.
-        "CMAKE_C_FLAGS": "-g0 -fomit-frame-pointer",
+        # Zig adds debug information without -g0. Only for the native processor, objcopy moves the
+        # information to a separate file, and strip removes the rest from the extension. Zig keeps
+        # frame pointers, which cost 10 of 80 instructions of a pair of allocation and free.
+        "CMAKE_C_FLAGS": "-fomit-frame-pointer" if target.is_native else "-g0 -fomit-frame-pointer",
         "CMAKE_AR": str(folder / "ar"),
         "CMAKE_RANLIB": str(folder / "ranlib"),
         "MEMRT_ATOMIC_OPS_INCLUDE_DIR": str(HEADERS),
