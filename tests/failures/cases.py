@@ -441,7 +441,7 @@ CLOSED_CALLBACK.close()
 MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
 LATENCY = memrt.types.Latency(1, 600, {1024: 1})
 MEMORY_STATS = memrt.types.MemoryStats(*range(14))
-PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
+PROCESS_MEMORY = memrt.types.ProcessMemory(*range(6), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
 ZERO = memrt.stats() - memrt.stats()
 WORKER = memrt.types.WorkerStats(1, 0, "ended", "", ZERO, {}, {"load": ZERO}, ())
@@ -1468,7 +1468,7 @@ CASES: dict[str, Case] = {
     # Thousands of Python's allocations, for each line of the memory map.
     "memrt.debug.process_memory": Case(lambda g: memrt.debug.process_memory(), faults=NOT_PYTHONS),
     "memrt.types.ProcessMemory": Case(
-        lambda g: memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
+        lambda g: memrt.types.ProcessMemory(*range(6), *[MEMORY_PART] * 11)
     ),
     "memrt.types.ProcessMemory.parts": Case(lambda g: PROCESS_MEMORY.parts()),
     "memrt.types.ProcessMemory.to_dict": Case(lambda g: PROCESS_MEMORY.to_dict()),

@@ -74,9 +74,14 @@ def test_memory_of_the_process_has_all_parts(page, page_of, document):
     assert amount(said.removeprefix("All ").split(" in memory")[0]) == pytest.approx(
         total, rel=0.01
     )
+    assert ("Huge pages" in said) == (document["huge_pages"]["asked"] != 0)
+    for got, shown in ((6 << 20, "6.0 MiB"), (None, "unknown")):
+        counted = {**document, "huge_pages": {"asked": 8 << 20, "got": got}}
+        text = page_of(counted).locator("#memory-about").inner_text()
+        assert text.endswith(f"Huge pages: memrt asked for 8.0 MiB, in memory: {shown}.")
     unknown = {**document, "memory": [["a", "why", None, None], ["b", "b", 5, 5]]}
     assert column(page_of(unknown), "memory-table", 2) == ["5 B", "unknown"]
-    old = {name: value for name, value in document.items() if name != "memory"}
+    old = {name: document[name] for name in document if name not in ("memory", "huge_pages")}
     assert "no account" in page_of(old).locator("#memory-about").inner_text()
 
 

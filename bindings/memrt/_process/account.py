@@ -11,6 +11,7 @@ from memrt._process.kinds import divide_by_kind
 from memrt._process.malloc import MallocFigures, read_malloc
 from memrt._process.pieces import Kind
 from memrt._process.smaps import Memory, read_mappings, read_peak_resident
+from memrt._stats.memory import memory_stats
 from memrt._stats.snapshot import Stats, stats
 from memrt._support.public import public
 from memrt._support.units import human_bytes
@@ -69,6 +70,10 @@ class ProcessMemory:
     """Most bytes of memrt's arrays at once, since start or reset: ``stats().peak``."""
     swapped: int
     """Bytes in swap space; not part of `resident`."""
+    huge_asked: int
+    """Bytes of huge pages for which memrt asks, as `MemoryStats.huge_asked`."""
+    huge_got: int | None
+    """Bytes of `huge_asked` in huge pages now, as `MemoryStats.huge_got`. None: not known."""
     arrays: MemoryPart
     """Live blocks of memrt, in memrt's own mappings."""
     cached: MemoryPart
@@ -131,15 +136,17 @@ class ProcessMemory:
             for name, part in self.parts().items()
             if part.resident != 0
         ]
+        asked = f"of {human_bytes(self.huge_asked)}"
+        huge = f", huge pages {_amount(self.huge_got)} {asked}" if self.huge_asked else ""
         swapped = f", {human_bytes(self.swapped)} in swap space" if self.swapped else ""
         peaks = (
             f"peak {human_bytes(self.peak_resident)}, "
-            f"peak of arrays {human_bytes(self.peak_arrays)}{swapped}"
+            f"peak of arrays {human_bytes(self.peak_arrays)}{huge}{swapped}"
         )
         return [*rows, ("resident", human_bytes(self.resident), "", peaks)]
 
 
-_TOTALS = ("resident", "peak_resident", "peak_arrays", "swapped")
+_TOTALS = ("resident", "peak_resident", "peak_arrays", "swapped", "huge_asked", "huge_got")
 _PARTS = tuple(field.name for field in fields(ProcessMemory) if field.name not in _TOTALS)
 _parts_of, _totals_of = attrgetter(*_PARTS), attrgetter(*_TOTALS)
 
@@ -213,6 +220,7 @@ def process_memory() -> ProcessMemory:
     mappings = read_mappings()
     malloc = read_malloc()
     now = stats()
+    behind = memory_stats()
     with Memory() as memory:
         pieces = divide_by_kind(mappings, malloc, memory)
         residents = pieces.residents(memory)
@@ -227,6 +235,8 @@ def process_memory() -> ProcessMemory:
         max(read_peak_resident(), resident),
         now.peak,
         sum(each.swapped for each in mappings),
+        behind.huge_asked,
+        behind.huge_got,
         *_parts_of_memrt(whole, now),
         *_parts_of_malloc(whole, malloc),
         *map(whole, _OTHER_KINDS),

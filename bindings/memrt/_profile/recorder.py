@@ -53,6 +53,7 @@ class Recorder:
         self._sampler = Sampler(self._begin, tracked, keep)
         self._seconds, self._stats = 0.0, stats()
         self._memory: list[_MemoryRow] = []
+        self._huge_pages: dict[str, int | None] = {"asked": 0, "got": 0}
         self._last = 0
 
     def save_by(self, keep: Callable[[], None]) -> None:
@@ -83,6 +84,7 @@ class Recorder:
             (name, part.reason or MEANINGS[name], part.resident, part.mapped)
             for name, part in memory.parts().items()
         ]
+        self._huge_pages = {"asked": memory.huge_asked, "got": memory.huge_got}
 
     def _read_figures(self) -> None:
         self._seconds = perf_counter() - self._begin
@@ -200,6 +202,7 @@ class Recorder:
                 for name, number in self._stats.to_dict().items()
             ],
             "memory": self._memory,
+            "huge_pages": self._huge_pages,
             "memory_over_time": self._sampler.process.to_dict(),
             "notes": [*self._notes(highest), *ending.notes],
             "timeline": self._sampler.timeline.to_dict(),

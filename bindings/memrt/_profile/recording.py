@@ -91,6 +91,8 @@ _TEXT_OR_NONE = frozenset((str, type(None)))
 _NUMBER = frozenset((int, float))
 _INTEGER_OR_NONE = frozenset((int, type(None)))
 _MEMORY: _Shape = [(str, str, _INTEGER_OR_NONE, _INTEGER_OR_NONE)]
+_HUGE_PAGES: _Shape = {"asked": int, "got": _INTEGER_OR_NONE}
+_NO_HUGE_PAGES = {"asked": 0, "got": 0}
 _USER_CALLS: _Shape = [(int, int, int)]
 _SOURCES: _Shape = [(int, int, int, [str])]
 _ROOTS: _Shape = {"project": [str], "library": [str]}
@@ -176,6 +178,7 @@ _DOCUMENT: _Shape = {
 
 _OPTIONAL: dict[str, tuple[_Shape, Any]] = {
     "memory": (_MEMORY, []),
+    "huge_pages": (_HUGE_PAGES, _NO_HUGE_PAGES),
     "memory_over_time": (_MEMORY_OVER_TIME, {"t": [], "parts": []}),
     "user_calls": (_USER_CALLS, []),
     "sources": (_SOURCES, []),

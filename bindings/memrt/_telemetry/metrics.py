@@ -99,8 +99,11 @@ def _memory_families() -> Iterator[Family]:
     for field, help in (
         ("peak_resident", "Most bytes in memory since the start of the process"),
         ("swapped", "Bytes in swap space, of the process"),
+        ("huge_asked", "Bytes of huge pages for which memrt asks"),
+        ("huge_got", "Bytes in huge pages, of those for which memrt asks"),
     ):
-        samples: _Samples = [((), getattr(account, field))]
+        value = getattr(account, field)
+        samples: _Samples = [] if value is None else [((), value)]
         yield Family(f"memrt_{field}_bytes", "gauge", "bytes", help, (), samples)
 
 
@@ -188,9 +191,10 @@ def metrics(*, policies: bool = True, scopes: bool = False, memory: bool = False
     Metrics of the process have names like ``memrt_live_bytes``. Metrics of policies have names like
     ``memrt_policy_live_bytes``, and the labels `policy` and `index`. Metrics of scopes have names
     like ``memrt_scope_live_bytes``, and the label `scope`, a path with slashes between the names.
-    Metrics of the account have names like ``memrt_resident_bytes``, and the label `part`. Counters
-    begin at 0 with the process. If the option ``MEMRT_LATENCY`` was 1, the histogram
-    ``memrt_path_seconds`` has the times of slow paths, with the label `path`.
+    Metrics of the account have names like ``memrt_resident_bytes``, and the label `part`. Metrics
+    of huge pages are ``memrt_huge_asked_bytes`` and ``memrt_huge_got_bytes``. Counters begin at 0
+    with the process. If the option ``MEMRT_LATENCY`` was 1, the histogram ``memrt_path_seconds``
+    has the times of slow paths, with the label `path`.
 
     Examples
     --------

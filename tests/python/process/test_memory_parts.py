@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import struct
 import subprocess
 
 import memrt
+import numpy as np
 import pytest
 from memrt._process import account as accounts
 from memrt._process import kinds, malloc, pieces, python_heap, smaps, stacks
 from memrt._process.malloc import MallocFigures
 from memrt._process.pieces import Kind, Pieces
 from memrt._process.smaps import PAGE, Mapping, Memory
+from memrt._stats.memory import memory_stats
 
 FIGURES = MallocFigures(arenas=0, used=0, free=0, mapped_blocks=2, mapped=12 * PAGE)
 MAP = """\
@@ -300,6 +303,31 @@ def test_account_shows_swapped_bytes(monkeypatch):
     memory = memrt.debug.process_memory()
     assert memory.swapped == 3 * 1024 * 1024
     assert repr(memory).endswith(", 3.0 MiB in swap space")
+
+
+@pytest.mark.parametrize(("got", "shown"), [(6 << 20, "6.0 MiB"), (None, "?")])
+def test_account_shows_huge_pages_if_memrt_asks_for_any(monkeypatch, got, shown):
+    figures = dataclasses.replace(memory_stats(), huge_asked=8 << 20, huge_got=got)
+    monkeypatch.setattr(accounts, "memory_stats", lambda: figures)
+    memory = memrt.debug.process_memory()
+    assert (memory.huge_asked, memory.huge_got) == (8 << 20, got)
+    assert f", huge pages {shown} of 8.0 MiB" in repr(memory).splitlines()[-1]
+    assert f", huge pages {shown} of 8.0 MiB" in memory._repr_html_()
+    monkeypatch.setattr(
+        accounts, "memory_stats", lambda: dataclasses.replace(figures, huge_asked=0, huge_got=0)
+    )
+    none = memrt.debug.process_memory()
+    assert "huge" not in repr(none)
+    assert (none.to_dict()["huge_asked"], none.to_dict()["huge_got"]) == (0, 0)
+
+
+def test_account_has_the_huge_pages_of_an_array():
+    before = memrt.debug.process_memory()
+    with memrt.Policy(pages="thp"):
+        array = np.ones(8 << 20, "u1")
+    memory, figures = memrt.debug.process_memory(), memory_stats()
+    assert memory.huge_asked - before.huge_asked >= array.nbytes
+    assert (memory.huge_asked, memory.huge_got) == (figures.huge_asked, figures.huge_got)
 
 
 PRELOADED = """

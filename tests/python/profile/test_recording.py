@@ -1,5 +1,6 @@
 """Recordings of programs: `run --record`, the file format, and effects on the program."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -103,6 +104,21 @@ def test_recording_has_the_memory_of_the_process(recorded):
     assert parts["code"] >= 4 << 20
 
 
+def test_recording_has_the_huge_pages_at_the_end(monkeypatch):
+    memory = dataclasses.replace(memrt.debug.process_memory(), huge_asked=8 << 20, huge_got=None)
+    monkeypatch.setattr(recorder, "process_memory", lambda: memory)
+    found = recorder.Recorder({}, tracked=False)
+    found.stop()
+    assert found.finish("ended")["huge_pages"] == {"asked": 8 << 20, "got": None}
+
+
+def test_recording_counts_the_huge_pages_of_an_array(recorded):
+    _, document = recorded("import memrt\ntable = memrt.full(16 << 20, 1, 'u1')\n")
+    huge = document["huge_pages"]
+    assert huge["asked"] >= 16 << 20
+    assert huge["got"] is None or 0 <= huge["got"] <= huge["asked"]
+
+
 def test_parts_over_time_add_up_to_the_resident_bytes(recorded):
     _, document = recorded(PROGRAM)
     over_time, line = document["memory_over_time"], document["timeline"]
@@ -169,7 +185,7 @@ def test_accounts_have_pauses_and_a_limit_of_time(monkeypatch, seconds, due):
         assert not kept.is_due(due - 1e-6)
 
 
-@pytest.mark.parametrize("field", ["memory", "memory_over_time"])
+@pytest.mark.parametrize("field", ["memory", "huge_pages", "memory_over_time"])
 def test_recording_without_memory_of_the_process_is_read(recording, field):
     (document,) = loads(recording)
     del document[field]

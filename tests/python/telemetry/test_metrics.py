@@ -291,6 +291,19 @@ def test_memory_metrics_need_memory_true(monkeypatch):
         assert shown == parts
     assert value(families, "memrt_peak_resident_bytes") == account.peak_resident
     assert value(families, "memrt_swapped_bytes") == account.swapped
+    assert value(families, "memrt_huge_asked_bytes") == account.huge_asked
     registry = CollectorRegistry()
     registry.register(memrt.telemetry.metrics_collector(memory=True))
     assert 'memrt_resident_bytes{part="code"}' in generate_latest(registry).decode()
+
+
+@pytest.mark.parametrize("got", [6 << 20, 0, None])
+def test_metrics_have_the_huge_pages_asked_and_had(monkeypatch, got):
+    account = memrt.debug.process_memory()
+    account = dataclasses.replace(account, huge_asked=8 << 20, huge_got=got)
+    monkeypatch.setattr(metrics, "process_memory", lambda: account)
+    families = parsed(memrt.telemetry.metrics(policies=False, memory=True))
+    assert value(families, "memrt_huge_asked_bytes") == 8 << 20
+    found = [sample.value for sample in families["memrt_huge_got_bytes"].samples]
+    assert found == ([] if got is None else [got])
+    assert {families[f"memrt_huge_{name}_bytes"].type for name in ("asked", "got")} == {"gauge"}

@@ -97,6 +97,10 @@ def test_document_has_the_memory_of_the_process_on_request(monkeypatch):
     unknown = dataclasses.replace(account, rest=memrt.types.MemoryPart(None, None, "why"))
     monkeypatch.setattr(stats_json, "process_memory", lambda: unknown)
     parts = document(memory=True)["memory"]["parts"]
+    counted = dataclasses.replace(account, huge_asked=8 << 20, huge_got=None)
+    monkeypatch.setattr(stats_json, "process_memory", lambda: counted)
+    memory = document(memory=True)["memory"]
+    assert (memory["huge_asked"], memory["huge_got"]) == (8 << 20, None)
     assert parts["rest"] == {"resident": None, "mapped": None, "reason": "why"}
 
 

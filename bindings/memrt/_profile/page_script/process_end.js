@@ -60,9 +60,12 @@ function ends(recorded, sites) {
 function processMemory(recorded) {
   const rows = recorded.memory || [];
   const resident = rows.reduce((sum, row) => sum + (row[2] || 0), 0);
-  $("memory-about").textContent = rows.length ? `All ${bytes(resident)} in memory, with the memory of the recording itself.`
-    : "The recording has no account of the memory.";
   const amount = (count) => (count === null ? "unknown" : bytes(count));
+  const huge = recorded.huge_pages || { asked: 0 };
+  const pages = huge.asked ? ` Huge pages: memrt asked for ${bytes(huge.asked)}, in memory: ${amount(huge.got)}.` : "";
+  $("memory-about").textContent = rows.length
+    ? `All ${bytes(resident)} in memory, with the memory of the recording itself.${pages}`
+    : "The recording has no account of the memory.";
   table($("memory-table"), [{ title: "Part", of: (row) => row[0] },
     { title: "In memory", of: (row) => row[2], text: amount, right: true },
     { title: "Mapped", of: (row) => row[3], text: amount, right: true },
