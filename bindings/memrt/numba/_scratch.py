@@ -54,13 +54,27 @@ def _listen(events: Any) -> None:
     events.register(_EVENT, type("Compilations", (events.Listener,), members)())
 
 
+class _CompiledBlock:
+    """Read-only descriptor of the function that Numba calls for a block in a jitted function."""
+
+    def __get__(self, instance: scratch | None, owner: type[scratch]) -> Callable[..., Any]:
+        if "numba.core" not in sys.modules:
+            raise AttributeError("mutate_with_body needs an imported Numba")
+        blocks = importlib.import_module("memrt.numba._blocks")
+        return functools.partial(blocks.lift_block, instance, owner)
+
+    def __set__(self, instance: scratch, value: object) -> None:
+        raise AttributeError("mutate_with_body is read-only")
+
+
 class scratch(arena):  # noqa: N801 (a context manager that reads like a function)
     """Place the arrays of jitted functions one behind the other; an arena and a decorator.
 
     Inside ``with memrt.numba.scratch():`` all arrays that jitted functions make come from an arena,
     also without the GIL and in parallel loops. So do the arrays of NumPy in this context. As a
     decorator, scratch() runs each call of a function in the arena. The arrays of the result are
-    copied out, so only temporary arrays are in scratch memory.
+    copied out, so only temporary arrays are in scratch memory. A block may also stand inside of a
+    jitted function.
 
     Parameters
     ----------
@@ -90,7 +104,14 @@ class scratch(arena):  # noqa: N801 (a context manager that reads like a functio
     cannot call it, but call its ``__wrapped__``. While Numba compiles a function, NumPy allocates
     from the code around the block, because the compiler keeps some of its arrays.
 
+    As a block inside of a jitted function: ``with memrt.numba.scratch():`` with constant arguments
+    has one arena for the source line, and a global or nonlocal scratch() is an arena for all its
+    blocks. Arrays that outlive the block are an error and are freed, or are counted. Exceptions of
+    called functions end the block. The compiler refuses `break`, `continue`, `raise`, `try` and
+    `yield` that belong to the block, and a `return` before its end.
+
     Ownership and threads: as for :class:`memrt.arena`. All calls share the arena of the decorator.
+    Compiled code keeps the arena of a block for the life of the process.
 
     Examples
     --------
@@ -105,12 +126,42 @@ class scratch(arena):  # noqa: N801 (a context manager that reads like a functio
     (1000, 0, True)
     """
 
-    __slots__ = ()
+    __slots__ = ("_record",)
+
+    _record: Any  # memrt.numba._blocks.Record; None: no compiled block has the arena
+
+    mutate_with_body = _CompiledBlock()
 
     def __new__(cls, name: str = "scratch", *, outliving: str = "error", **options: Any) -> scratch:
         made = super().__new__(cls, name, outliving=outliving, **options)
         assert isinstance(made, scratch)
+        made._record = None
         return made
+
+    @property
+    def outlived(self) -> tuple[int, int]:
+        """Arrays, and their bytes, that were live when the last block of the arena ended."""
+        record = self._record
+        return self._outlived if record is None else (record.outlived, record.outlived_bytes)
+
+    def _compiled_record(self) -> Any:
+        """Return the record of the arena for compiled blocks. Compiled code keeps its address."""
+        if self._record is None:
+            make = importlib.import_module("memrt.numba._blocks").Record
+            policy = sys.modules["numba.core.runtime._nrt_python"].scratch_policy(self.handler)
+            self._record = make(policy, id(self._entered), 0, *self._outlived, self._outlived[0])
+        return self._record
+
+    def _settle(self, judges: bool) -> None:
+        record = self._record
+        if record is None:
+            super()._settle(judges)
+        elif not record.is_open:  # otherwise the end of a compiled block settles
+            try:
+                super()._settle(judges)
+            finally:
+                record.outlived, record.outlived_bytes = self._outlived
+                record.known = self._outlived[0]
 
     def __enter__(self) -> scratch:
         events = sys.modules.get("numba.core.event")

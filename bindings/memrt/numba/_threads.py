@@ -20,7 +20,7 @@ def connect(runtime: Any) -> None:
     import llvmlite.binding
 
     register = llvmlite.binding.add_symbol
-    for name, address in runtime.thread_symbols.items():
+    for name, address in (runtime.thread_symbols | runtime.scratch_symbols).items():
         register(name, address)
 
     def add_symbol(name: str, address: int) -> None:

@@ -81,10 +81,14 @@ static memrt_policy_t *apply_policy_of_launch(memrt_policy_t *policy)
 
 /// The result is borrowed. The handler, and with it the policy, is still held by the context or the
 /// entry of the scope, in CPython without a GIL by the thread. A chunk holds the policy of its
-/// launch.
+/// launch. No record is written in a block with a policy, so the next allocation of the block comes
+/// here, too.
 memrt_policy_t *memrt__current_policy(void)
 {
     memrt_policy_t *policy;
+    if (memrt__caller_is_fixed()) {
+        return memrt__caller_policy();
+    }
     PyObject *variables = memrt__policy_record_variables();
     if (!memrt__policy_record_find(variables, &policy)) {
         policy = find_policy(variables);

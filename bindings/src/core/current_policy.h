@@ -20,7 +20,8 @@ int memrt__policy_is_default(const memrt_policy_t *policy);
 
 /// Return the policy for allocations of this context, borrowed: the policy of
 /// memrt__current_handler_for(None). In a chunk of a parallel loop, the policy of the launch stands
-/// in for the default policy. NULL, without an exception, if the lookup failed.
+/// in for the default policy. In a block of compiled code with a policy, the policy of the block.
+/// NULL, without an exception, if the lookup failed.
 memrt_policy_t *memrt__current_policy(void);
 
 /// Context variable with a tuple: the handlers that memrt put in force in a context, last one last.

@@ -85,6 +85,17 @@ static PyObject *get_entry_handler(PyObject *entry, memrt_policy_t *policy)
     return handler;
 }
 
+memrt_scope_t *memrt__current_scope(void)
+{
+    PyObject *entry = get_innermost_entry();
+    if (entry == NULL) {
+        return NULL;
+    }
+    memrt_scope_t *scope = get_scope(entry);
+    Py_DECREF(entry); /* the tuple of the context holds the entry */
+    return scope;
+}
+
 PyObject *memrt__current_scope_handler(PyObject *handler)
 {
     PyObject *entry = get_innermost_entry();

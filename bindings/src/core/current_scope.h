@@ -23,6 +23,9 @@ PyObject *memrt__current_scope_handler(PyObject *handler);
 /// ever opened.
 PyObject *memrt__current_scope_entries(void);
 
+/// Return the innermost scope of this context, borrowed from the context, or NULL.
+memrt_scope_t *memrt__current_scope(void);
+
 /// Note that a scope was opened. Until the first call, no context has a scope.
 void memrt__current_scope_note_opened(void);
 

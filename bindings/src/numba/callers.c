@@ -5,6 +5,8 @@
 
 #include "core/caller_policy.h"
 #include "core/current_policy.h"
+#include "core/current_scope.h"
+#include "core/interpreter.h"
 #include "core/policy_record.h"
 #include "numba/host.h"
 
@@ -19,12 +21,23 @@ typedef struct released_call {
 /// Mark of a pointer to a released_call_t. Thread states have even addresses.
 #define CALL_MARK ((uintptr_t)1)
 
+memrt_scope_t *memrt__nrt_scope(void)
+{
+    if (!memrt__current_scope_is_used()) {
+        return NULL;
+    }
+    int is_of_context =
+        memrt__caller == NULL || (!memrt__caller->is_chunk && !memrt__caller->is_fixed);
+    return is_of_context && memrt__attached_thread_state() != NULL ? memrt__current_scope()
+                                                                   : memrt__caller_scope();
+}
+
 /// Enter a call with `policy`, which the thread borrows now. NULL without memory.
 static released_call_t *enter_call(memrt_policy_t *policy)
 {
     released_call_t *call = PyMem_RawMalloc(sizeof(*call));
     if (call != NULL) {
-        *call = (released_call_t){.caller = {.policy = policy}};
+        *call = (released_call_t){.caller = {.policy = policy, .scope = memrt__nrt_scope()}};
         if (policy != NULL) {
             memrt__api()->policy_acquire(policy);
         }
@@ -74,12 +87,14 @@ void memrt__nrt_restore_thread(void *saved)
 
 /* --- Parallel loops. --- */
 
-/// Launch of a parallel loop, on the stack of the launching thread. The launching thread keeps the
-/// policy alive until all chunks have ended.
+/// Launch of a parallel loop, on the stack of the launching thread. The launching thread keeps
+/// policy and scope alive until all chunks have ended.
 typedef struct launch {
     memrt_nrt_chunk_fn chunk;
     void *data;
     memrt_policy_t *policy;
+    memrt_scope_t *scope;
+    int is_fixed; ///< whether the launching thread is in a block with a policy
 } launch_t;
 
 /// Function of the threading layer in use. Set under the GIL, before the first launch.
@@ -90,7 +105,10 @@ static memrt_nrt_parallel_for_fn parallel_for;
 static void run_chunk(char **args, size_t *dims, size_t *steps, void *data)
 {
     const launch_t *launch = data;
-    memrt_caller_t caller = {.policy = launch->policy, .is_chunk = 1};
+    memrt_caller_t caller = {.policy = launch->policy,
+                             .scope = launch->scope,
+                             .is_chunk = 1,
+                             .is_fixed = launch->is_fixed};
     memrt__policy_record_forget();
     memrt__caller_enter(&caller);
     launch->chunk(args, dims, steps, launch->data);
@@ -103,7 +121,11 @@ static void run_chunk(char **args, size_t *dims, size_t *steps, void *data)
 void memrt__nrt_parallel_for(memrt_nrt_chunk_fn chunk, char **args, size_t *dims, size_t *steps,
                              void *data, size_t inner_ndim, size_t array_count, int num_threads)
 {
-    launch_t launch = {.chunk = chunk, .data = data, .policy = get_policy()};
+    launch_t launch = {.chunk = chunk,
+                       .data = data,
+                       .policy = get_policy(),
+                       .scope = memrt__nrt_scope(),
+                       .is_fixed = memrt__caller_is_fixed()};
     parallel_for(run_chunk, args, dims, steps, &launch, inner_ndim, array_count, num_threads);
 }
 

@@ -11,6 +11,10 @@
 /// memrt__nrt_parallel_for(), which runs chunks of the loop on the threads of Numba's threading
 /// layer.
 
+/// Return the scope of the allocations of the calling thread, borrowed; NULL outside of scopes. In
+/// chunks of parallel loops, the scope of the launch.
+memrt_scope_t *memrt__nrt_scope(void);
+
 /// PyEval_SaveThread(), with the current policy as policy of the caller. Without memory for the
 /// caller, the policy of the outer caller stays in force.
 /// Returns a value for memrt__nrt_restore_thread() alone: a thread state, or a tagged pointer.

@@ -6,6 +6,7 @@
 #include "numba/alloc.h"
 #include "numba/array.h"
 #include "numba/callers.h"
+#include "numba/scratch.h"
 #include "support/errors.h"
 #include "support/free_threading.h"
 #include "types/nrt_meminfo.h"
@@ -207,6 +208,9 @@ static PyMethodDef functions[] = {
     {"wrap_parallel_for", wrap_parallel_for, METH_O,
      "wrap_parallel_for(address) -> int\n\n"
      "Return the function that runs parallel loops by the function of a threading layer."},
+    {"scratch_policy", memrt__nrt_scratch_policy, METH_O,
+     "scratch_policy(handler) -> int\n\n"
+     "Return the address of the policy of a memrt handler, for blocks of compiled code."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -275,6 +279,14 @@ static int fill_helpers(PyObject *helpers)
     return 0;
 }
 
+/// Fill the dict of functions that blocks of compiled code call. -1 with an exception.
+static int fill_scratch_symbols(PyObject *symbols)
+{
+    return add_helper(symbols, "memrt_scratch_enter", (any_fn)memrt__nrt_scratch_enter) < 0
+               ? -1
+               : add_helper(symbols, "memrt_scratch_leave", (any_fn)memrt__nrt_scratch_leave);
+}
+
 /// Fill the dict of functions that replace symbols of CPython in compiled code. -1 with an
 /// exception.
 static int fill_thread_symbols(PyObject *symbols)
@@ -302,7 +314,8 @@ static int module_exec(PyObject *module)
     Py_XDECREF(first);
     if (first == NULL || memrt__nrt_meminfo_setup(module) < 0 ||
         add_dict(module, "c_helpers", fill_helpers) < 0 ||
-        add_dict(module, "thread_symbols", fill_thread_symbols) < 0) {
+        add_dict(module, "thread_symbols", fill_thread_symbols) < 0 ||
+        add_dict(module, "scratch_symbols", fill_scratch_symbols) < 0) {
         return -1;
     }
     return PyModule_AddStringConstant(module, "memrt_version", memrt__api()->version);

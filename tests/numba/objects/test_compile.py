@@ -178,6 +178,11 @@ def test_signature_without_result_infers_the_result(compiled, cc, tmp_path):
 PARALLEL = "@njit('void(f8[:])', parallel=True)\ndef f(a):\n    for i in prange(a.size): a[i] = 1\n"
 SYMBOLS = "compiled code must call only functions of libmemrt_nrt and the C library, got "
 
+BLOCK = (
+    "import memrt.numba\n@njit('f8(i8)')\ndef f(n):\n"
+    "    with memrt.numba.scratch(): return np.ones(n).sum()\n"
+)
+
 REFUSALS = [
     ("@njit('void(i8)')\ndef f(n): print(n)", f"{SYMBOLS}numba_gil_ensure: Python objects"),
     (PARALLEL, rf"{SYMBOLS}.* and \d+ more: remove parallel=True"),
@@ -198,6 +203,7 @@ REFUSALS = [
     ("raise ValueError('no')", "cannot run .*: ValueError: no"),
     ("raise SystemExit(3)", "cannot run .*: SystemExit: 3"),
     ("@njit\ndef f(n):\n    with objmode(): pass", "f must have one signature"),
+    (BLOCK, r"cannot compile f: Failed in .*\nmemrt\.numba\.scratch\(\) needs Python"),
 ]
 
 BEGINNING = """

@@ -180,7 +180,7 @@ def refuse(n):
 
 
 noted_calls = []
-RELEASED_CALL = 4 * ctypes.sizeof(ctypes.c_void_p)  # bytes of a released_call_t
+RELEASED_CALL = 5 * ctypes.sizeof(ctypes.c_void_p)  # bytes of a released_call_t
 
 
 def run_noted_call():
