@@ -52,7 +52,9 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
         .flags = choose_flags(request, layout),
     };
     memrt__block_set_bin(mi);
-    memrt__block_mark_shift(start, layout);
+    if (request->external == NULL) {
+        memrt__block_mark_shift(start, layout);
+    }
     return mi;
 }
 

@@ -20,6 +20,7 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
            mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
            (!memrt__has_data((memrt_kind_t)mi->kind) || (flags & MEMRT__FLAG_TINY) != 0 ||
             memrt__block_of(mi->data) == mi || memrt__load_relaxed(&mi->refct) == 0) &&
+           memrt__block_shift_of(mi) % MEMRT__HEADER_ALIGN == 0 &&
            memrt__block_layout_resize(mi, mi->size, &layout) &&
            (mi->external_allocator != NULL || mi->lead == layout.lead);
 }

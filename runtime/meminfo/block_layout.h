@@ -121,7 +121,7 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
 /// reads them: a search knows the start of a block, but not the shift.
 static inline void memrt__block_mark_shift(char *start, const memrt__block_layout_t *layout)
 {
-    if ((layout->lead & (layout->align - 1)) != 0) {
+    if (layout->lead > layout->align) {
         *(size_t *)(void *)start = layout->lead;
     }
 }

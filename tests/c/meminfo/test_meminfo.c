@@ -263,7 +263,7 @@ static memrt_external_allocator_t create_external(external_t *self)
 
 TEST(external_memory_is_aligned_and_freed_at_same_address)
 {
-    for (size_t off = 0; off < 64; off += 8) {
+    for (size_t off = 0; off < 64; off += 4) {
         external_t self = {.off = off};
         memrt_external_allocator_t table = create_external(&self);
         for (size_t align = 1; align <= 4096; align *= 8) {
