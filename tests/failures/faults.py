@@ -24,7 +24,7 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-THREADS = threads()  # without the purger thread, which starts once memory is cached
+THREADS = threads()  # without the purger thread, which MEMRT_DECAY=never keeps from starting
 
 
 def end_purger() -> None:
