@@ -468,6 +468,7 @@ static void *use_until_stopped(void *context)
 {
     while (!memrt__load_relaxed(&stopped)) {
         release(allocate(100, 16), 100, 16);
+        sched_yield(); /* mutexes are not fair: let the fork have the lock */
     }
     return context;
 }
