@@ -24,7 +24,7 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-THREADS = threads()  # without the purger thread, which MEMRT_DECAY=never keeps from starting
+THREADS = threads()  # without the purger thread, if MEMRT_DECAY=never keeps it from starting before
 
 
 def end_purger() -> None:

@@ -47,5 +47,4 @@ def environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": path,
         "LD_PRELOAD": str(folder / SYSTEM),
         "MEMRT_CUDA_DRIVER": str(folder / CUDA),
-        "MEMRT_DECAY": "never",  # no purger thread, until a kind of faults asks for one
     }

@@ -46,7 +46,8 @@ def test_public_calls_survive_failures_of_memrt_and_mmap(run_worker):
 
 
 @pytest.mark.slow
-def test_large_calls_survive_failures_of_python_and_the_system(run_worker):
+def test_large_calls_survive_failures_of_python_and_the_system(run_worker, monkeypatch):
+    monkeypatch.setenv("MEMRT_DECAY", "never")  # so that each free has to start the purger thread
     result = run_worker("--faults", "python,munmap,mremap,madvise,thread", "large")
     assert result.stderr == ""
     assert result.returncode == 0
