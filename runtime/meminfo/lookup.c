@@ -249,8 +249,7 @@ static bool locate_aligned(uintptr_t start, size_t alignment, location_search_t 
     }
     return alignment <= MEMRT_ALIGN_OFFSET_MAX &&
            memrt__os_read((const void *)start, &lead, sizeof(lead)) && lead > least &&
-           lead < least + align && lead % MEMRT__HEADER_ALIGN == 0 &&
-           locate_data(start, alignment, lead, search);
+           lead < least + align && locate_data(start, alignment, lead, search);
 }
 
 static bool locate_tiny(const memrt__heap_room_t *room, location_search_t *search)

@@ -193,6 +193,8 @@ TEST(device_tensor_adoption_fails_for_bad_input_or_no_memory)
     expect_adoption_refused(&tensor, &zeroed, MEMRT_EINVAL);
     memrt_new_options_t aligned = {.struct_size = sizeof(aligned), .alignment = 64};
     expect_adoption_refused(&tensor, &aligned, MEMRT_EINVAL);
+    aligned = (memrt_new_options_t){.struct_size = sizeof(aligned), .align_offset = 64};
+    expect_adoption_refused(&tensor, &aligned, MEMRT_EINVAL);
     memrt_external_allocator_t external = {.malloc = NULL};
     memrt_new_options_t foreign = {.struct_size = sizeof(foreign), .external = &external};
     expect_adoption_refused(&tensor, &foreign, MEMRT_EINVAL);
