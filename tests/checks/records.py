@@ -93,8 +93,9 @@ def violations(root: Path, public: list[str]) -> list[str]:
 def public_names() -> list[str]:
     """Return the names of public functions and types, as data and submodules never fail."""
     import memrt
+    import memrt.adaptors
 
-    modules = (memrt, memrt.types, memrt.debug, memrt.telemetry)
+    modules = (memrt, memrt.types, memrt.debug, memrt.telemetry, memrt.testing, memrt.adaptors)
     return [
         f"{module.__name__}.{name}"
         for module in modules
