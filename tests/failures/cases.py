@@ -43,6 +43,8 @@ NOT_PYTHONS = ("memrt", *SYSTEM)
 NOT_MEMRTS = ("python", *SYSTEM)
 # Callbacks for memory pressure need a thread: test_refused_thread_raises_memory_error.
 NOT_THREADS = ("memrt", "python", *SYSTEM[:-1])
+# The advice is what the call is for, so refused advice is an error: test_file_backed.c.
+NOT_ADVICE = ("memrt", "python", *(each for each in SYSTEM if each != "madvise"))
 # Python code that makes a closure without memory: CPython 3.11 may lose a reference, CPython 3.13
 # may crash. So failures of Python's allocators are injected before Python 3.12 only.
 WITH_CLOSURE = ("memrt", *NOT_MEMRTS) if sys.version_info < (3, 12) else NOT_PYTHONS
@@ -970,7 +972,7 @@ CASES: dict[str, Case] = {
     ),
     "_memrt.allocator_placed": Case(lambda g: _memrt.allocator_placed("4K", None, 1, True)),
     "_memrt.allocator_file": Case(lambda g: _memrt.allocator_file("/tmp")),
-    "_memrt.pages_cold": Case(lambda g: _memrt.pages_cold(PLACED, False)),
+    "_memrt.pages_cold": Case(lambda g: _memrt.pages_cold(PLACED, False), faults=NOT_ADVICE),
     "_memrt.placement_read": Case(lambda g: _memrt.placement_read(PLACED)),
     "_memrt.default_allocator_set": Case(
         lambda g: replace_default(
@@ -992,7 +994,7 @@ CASES: dict[str, Case] = {
     ),
     "memrt.adaptors.placed": Case(lambda g: adaptors.placed(lock="try")),
     "memrt.empty, of a placed allocator": with_allocator(lambda: adaptors.placed(pages="4K")),
-    "memrt.debug.cold": Case(lambda g: memrt.debug.cold(PLACED)),
+    "memrt.debug.cold": Case(lambda g: memrt.debug.cold(PLACED), faults=NOT_ADVICE),
     "memrt.Policy, with a memory file": Case(lambda g: memrt.Policy(memfd=True)),
     "memrt.Policy, with files": Case(lambda g: memrt.Policy(file="/tmp")),
     "memrt.empty, in a file": with_allocator(lambda: file_capsule("/tmp", False)),
