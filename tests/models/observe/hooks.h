@@ -16,6 +16,7 @@
 #include "runtime/event/hooks.c"
 
 unsigned memrt__slow_path;
+memrt__options_t memrt__options;
 
 void memrt__lock(memrt__rank_t rank)
 {
