@@ -44,7 +44,7 @@ static const size_t offsets[] = {8, 16, 24, 56, 64, 128, 1000, 4096, 4104, 10000
 
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
-/// Create blocks of all sizes that live at the same time, write to all of their bytes, and free.
+/// Create blocks of all sizes, live at the same time, write to all bytes, and free.
 static void try_sizes(size_t alignment, size_t offset)
 {
     memrt_meminfo_t *made[SIZES];
@@ -78,7 +78,7 @@ TEST_EACH(byte_at_offset_is_aligned, sizeof(offsets) / sizeof(offsets[0]))
 TEST(alignment_of_policy_applies_at_offset)
 {
     static const size_t own[] = {16, 256, 4096};
-    for (size_t i = 0; i < 2; i++) { /* a thread has a cache from its second block on */
+    for (size_t i = 0; i < 2; i++) { /* the second block comes after the cache of the thread */
         memrt_meminfo_t *plain = create(300, 0, 24, NULL);
         ck_assert_uint_eq(((uintptr_t)api->get_data(plain) + 24) % 64, 0);
         api->release(plain);
