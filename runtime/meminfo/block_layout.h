@@ -117,8 +117,8 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_DATA_BLOCK;
 }
 
-/// Write the bytes before shifted data to the start of the block, where memrt__lookup_locate()
-/// reads them: a search knows the start of a block, but not the shift.
+/// Write the lead of shifted data to the start of the block, for memrt__lookup_locate(): a search
+/// knows the start of a block, but not the shift.
 static inline void memrt__block_mark_shift(char *start, const memrt__block_layout_t *layout)
 {
     if (layout->lead > layout->align) {

@@ -24,7 +24,7 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-THREADS = threads()  # without the purger thread, if MEMRT_DECAY=never keeps it from starting before
+THREADS = threads()  # without the purger thread only under MEMRT_DECAY=never
 
 
 def end_purger() -> None:

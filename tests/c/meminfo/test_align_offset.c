@@ -78,7 +78,7 @@ TEST_EACH(byte_at_offset_is_aligned, sizeof(offsets) / sizeof(offsets[0]))
 TEST(alignment_of_policy_applies_at_offset)
 {
     static const size_t own[] = {16, 256, 4096};
-    for (size_t i = 0; i < 2; i++) { /* the second block comes after the cache of the thread */
+    for (size_t i = 0; i < 2; i++) { /* the thread gets a cache with the first block */
         memrt_meminfo_t *plain = create(300, 0, 24, NULL);
         ck_assert_uint_eq(((uintptr_t)api->get_data(plain) + 24) % 64, 0);
         api->release(plain);
