@@ -69,7 +69,8 @@ CHORES = (
     Chore("sanitize --all", 40),
     Chore("suites distributions --record", 40),
     Chore("suites matrix --record", 60),
-    Chore("suites numpy --all --jobs 2", 100),
+    Chore("suites numpy --all --jobs 2", 60),
+    Chore("suites projects --all --jobs 2", 100),
     Chore("mutate --bindings --sample 300 --record", 120),
     Chore("suites numba --all", 240),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,8 +16,8 @@ from projects import Piece
 from sides import Side
 
 PLUGIN = Path(__file__).resolve().parent / "plugin"
-PACKAGES = ("numpy", "scipy", "scikit-image", "pytest", "hypothesis")
 LIMIT = 1800  # seconds for one piece
+MARKS = "not slow and not xslow and not network"
 
 # Settings that remove differences unrelated to memrt. Free memory decides which tests are skipped,
 # the hash seed decides the order of sets and parameters, BLAS threads decide the run time.
@@ -25,6 +26,7 @@ STEADY = {
     "SCIPY_AVAILABLE_MEM": "2GB",
     "PYTHONHASHSEED": "0",
     "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
 }
 
 
@@ -34,13 +36,12 @@ class Results:
     A piece with results is not run again, so an interrupted run can continue.
     """
 
-    def __init__(
-        self, python: Path, site: Path, work: Path, packages: Sequence[str] = PACKAGES
-    ) -> None:
+    def __init__(self, python: Path, site: Path, work: Path, packages: Sequence[str]) -> None:
         self.python, self.site = python, site
         self.versions = versions(python, packages)
-        names = "-".join(f"{name}-{self.versions[name]}" for name in ("python", *packages[:3]))
-        self._folder = work / names
+        used = "-".join(f"{name}-{self.versions[name]}" for name in ("python", *packages))
+        digest = hashlib.sha256(used.encode()).hexdigest()[:8]
+        self._folder = work / f"python-{self.versions['python']}-{digest}"
 
     def file(self, side: Side, piece: Piece) -> Path:
         name = side.name if side.is_stock else f"{side.name}-{self.versions['build']}"
@@ -76,7 +77,7 @@ class Results:
         """Return the pytest command, like numpy.test(), without settings of our pyproject.toml."""
         return [
             *(self.python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", self.site),
-            *("-p", "no:cacheprovider", "-p", "memrt_recorder", "-m", "not slow and not xslow"),
+            *("-p", "no:cacheprovider", "-p", "memrt_recorder", "-m", MARKS),
             *(self.site / file for file in piece.files),
         ]
 
