@@ -67,6 +67,7 @@ CHORES = (
     Chore("mutate --sample 100 --record", 30),
     Chore("variants settings --all", 30),
     Chore("sanitize --all", 40),
+    Chore("suites compilers --record", 40),
     Chore("suites distributions --record", 40),
     Chore("suites matrix --record", 60),
     Chore("suites numpy --all --jobs 2", 60),

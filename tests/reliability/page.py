@@ -72,6 +72,7 @@ SUMMARY = {
 SECTIONS = (
     "full",
     "systems",
+    "compilers",
     "failure-points",
     "sanitizers",
     "numpy-suite",

@@ -1,143 +1,214 @@
-"""Run Python tests on a free-threaded CPython with the GIL off.
+"""Run Python tests on a free-threaded CPython with the GIL off: `./dev variants free-threaded`.
 
-Usage: python tests/systems/free_threaded.py [--parallel] [pytest arguments]
+    ./dev variants free-threaded [ARG ...]            run tests/python, or pytest with arguments
+    ./dev variants free-threaded --python 3.14 ...    on CPython 3.14; default: 3.13
+    ./dev variants free-threaded --parallel ...       each test on four threads at once, by
+                                                      pytest-run-parallel; tests with the marker
+                                                      thread_unsafe run on one thread
+    ./dev variants free-threaded --races ...          CPython and memrt with ThreadSanitizer; the
+                                                      default is tests/python/threads
 
---parallel runs each test on four threads at once, by pytest-run-parallel. Tests with the marker
-thread_unsafe run on one thread.
+The interpreter is built once from Debian's copy of the source with --disable-gil. The interpreters,
+environments and logs are stored below build/free-threaded.
 
-The interpreter is CPython 3.13, built once from Debian's source package with --disable-gil. apt
-downloads the source with settings of its own, so the sources of the machine stay unchanged. The
-interpreter, an environment and logs are stored below build/free-threaded.
+With --races, NumPy and other packages have no ThreadSanitizer. CPython's own list of known reports
+applies, and tests/systems/races.supp. The command fails if a report is left.
 
 No library builds the interpreter: pyenv and uv download builds or sources of other sites.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tests" / "suites"))
 import steps  # noqa: E402  (a script has only its own folder in the search path)
 from steps import StepError  # noqa: E402
 
-WORK = ROOT / "build" / "free-threaded"
-PYTHON = WORK / "python" / "bin" / "python3.13t"
-INSIDE = WORK / "venv" / "bin" / "python"
-SUITE, PACKAGE, MIRROR = "trixie", "python3.13", "http://deb.debian.org/debian/"
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-SETTINGS = ("--disable-gil", f"--prefix={WORK / 'python'}")
+SOURCES = {  # file in Debian's pool, and its SHA-256
+    "3.13": (
+        "python3.13/python3.13_3.13.5.orig.tar.xz",
+        "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
+    ),
+    "3.14": (
+        "python3.14/python3.14_3.14.7.orig.tar.xz",
+        "3b48dac8fb59f62eaa67ac83c1eb12bda1b7a08406dd286e252c11a66be27f81",
+    ),
+}
+POOLS = (  # the second one keeps all former versions
+    "http://deb.debian.org/debian/pool/main/p",
+    "http://snapshot.debian.org/archive/debian/20261101T000000Z/pool/main/p",
+)
 TOOLS = ("pytest", "pytest-run-parallel", "pytest-timeout", "pytest-xdist", "hypothesis",
          "jsonschema", "perfetto", "Jinja2", "matplotlib", "opentelemetry-sdk",
          "prometheus-client", "protobuf", "rich", "shtab", "scikit-build-core>=0.10")  # fmt: skip
 # Most tests of other folders count blocks, policies or frames of the whole process.
 PARALLEL = ["tests/python/arrays", "tests/python/interop"]
+KNOWN_RACES = "Tools/tsan/suppressions_free_threading.txt"  # in the source of CPython
 
 
-def run(name: str, *command: str | Path, where: Path = ROOT) -> None:
-    """Run a step with its log below WORK, as steps.run() does."""
-    steps.run(WORK / f"{name}.log", *command, where=where)
+@dataclass(frozen=True)
+class Interpreter:
+    """A build of CPython without the GIL, with its environment."""
 
+    version: str
+    races: bool
 
-def mirror() -> str:
-    """Return the mirror of Debian that the machine uses, or the public address of all mirrors."""
-    query = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
-    answer = subprocess.run(query, capture_output=True, text=True, check=False)
-    known = [uri for uri in answer.stdout.split() if uri.endswith("/debian/")]
-    return known[0] if known else MIRROR
+    @property
+    def folder(self) -> Path:
+        name = f"{self.version}-races" if self.races else self.version
+        return ROOT / "build" / "free-threaded" / name
 
+    @property
+    def program(self) -> Path:
+        return self.folder / "python" / "bin" / f"python{self.version}t"
 
-def download_source() -> Path:
-    """Download the source package by apt, which checks the signatures, and return the tarball."""
-    apt = WORK / "apt"
-    shutil.rmtree(apt, ignore_errors=True)
-    for folder in ("state/lists/partial", "cache/archives/partial", "source"):
-        (apt / folder).mkdir(parents=True)
-    sources = apt / "sources.list"
-    sources.write_text(f"deb-src [signed-by={KEYRING}] {mirror()} {SUITE} main\n")
-    settings = {
-        "Dir::Etc::SourceList": sources,
-        "Dir::Etc::SourceParts": "/dev/null",
-        "Dir::State": apt / "state",
-        "Dir::State::status": "/var/lib/dpkg/status",
-        "Dir::Cache": apt / "cache",
-        "APT::Sandbox::User": "",
-    }
-    command = ["apt-get", *(f"-o{name}={value}" for name, value in settings.items())]
-    run("apt-update", *command, "update")
-    run("apt-source", *command, "--download-only", "source", PACKAGE, where=apt / "source")
-    return next((apt / "source").glob(f"{PACKAGE}_*.orig.tar.xz"))
+    @property
+    def inside(self) -> Path:
+        """The Python of the environment."""
+        return self.folder / "venv" / "bin" / "python"
 
+    @property
+    def known(self) -> Path:
+        return self.folder / "known.supp"
 
-def build_python() -> None:
-    """Build and install the interpreter, unless an interpreter with these settings is there."""
-    stamp, wanted = WORK / "python.stamp", " ".join((SUITE, PACKAGE, *SETTINGS))
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
-        return
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
-    print(f"→ downloading the source of {PACKAGE} from Debian {SUITE}", flush=True)
-    with tarfile.open(download_source()) as archive:
-        archive.extractall(WORK, filter="data")
-    source = next(WORK.glob("Python-3.13*"))
-    print("→ building CPython without the GIL, which takes some minutes", flush=True)
-    run("configure", source / "configure", *SETTINGS, where=source)
-    run("make", "make", f"-j{os.cpu_count()}", where=source)
-    run("install", "make", "altinstall", where=source)
-    shutil.rmtree(source)
-    stamp.write_text(wanted)
+    def run(self, name: str, *command: str | Path, where: Path = ROOT) -> None:
+        """Run a step with its log in the folder, as steps.run() does."""
+        quiet = {"TSAN_OPTIONS": "report_bugs=0"} if self.races else {}
+        steps.run(self.folder / f"{name}.log", *command, where=where, variables=quiet)
 
+    def build(self) -> None:
+        """Build and install CPython, unless a build with these settings is there."""
+        settings = ["--disable-gil", f"--prefix={self.folder / 'python'}"]
+        settings += ["--with-thread-sanitizer"] if self.races else []
+        stamp, wanted = self.folder / "python.stamp", " ".join(settings)
+        if self.program.exists() and stamp.exists() and stamp.read_text() == wanted:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        print(f"→ downloading the source of Python {self.version} from Debian", flush=True)
+        with tarfile.open(self.download_source()) as archive:
+            archive.extractall(self.folder, filter="data")
+        source = next(self.folder.glob(f"Python-{self.version}*"))
+        print("→ building CPython without the GIL, which takes some minutes", flush=True)
+        self.run("configure", source / "configure", *settings, where=source)
+        self.run("make", "make", f"-j{os.cpu_count()}", where=source)
+        self.run("install", "make", "altinstall", where=source)
+        shutil.copyfile(source / KNOWN_RACES, self.known)
+        shutil.rmtree(source)
+        stamp.write_text(wanted)
 
-def make_environment() -> None:
-    """Make the environment with NumPy and the tools of the tests, unless it is there."""
-    stamp, wanted = WORK / "venv.stamp", hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    print("→ making the environment", flush=True)
-    run("venv", PYTHON, "-m", "venv", "--clear", WORK / "venv")
-    run("tools", INSIDE, "-m", "pip", "install", "--only-binary=:all:", "numpy", *TOOLS)
-    stamp.write_text(wanted)
+    def download_source(self) -> Path:
+        """Download the source of CPython from Debian, and return the path of the archive."""
+        file, digest = SOURCES[self.version]
+        archive = self.folder / "source.tar.xz"
+        for pool in POOLS:
+            try:
+                with urllib.request.urlopen(f"{pool}/{file}", timeout=60) as answer:
+                    archive.write_bytes(answer.read())
+            except OSError as error:
+                print(f"{pool}/{file}: {error}", file=sys.stderr)
+                continue
+            if hashlib.sha256(archive.read_bytes()).hexdigest() == digest:
+                return archive
+            print(f"{pool}/{file}: has another SHA-256 than {digest}", file=sys.stderr)
+        raise StepError(f"cannot download the source of Python {self.version}")
 
+    def make_environment(self) -> None:
+        """Make the environment with NumPy and the tools of the tests, unless it is there."""
+        stamp = self.folder / "venv.stamp"
+        wanted = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        print("→ making the environment", flush=True)
+        self.run("venv", self.program, "-m", "venv", "--clear", self.folder / "venv")
+        pip = (self.inside, "-m", "pip", "install", "--only-binary=:all:")
+        self.run("tools", *pip, "numpy", *TOOLS)
+        stamp.write_text(wanted)
 
-def install_memrt() -> None:
-    """Build memrt for the interpreter and install the wheel."""
-    print("→ building and installing memrt", flush=True)
-    wheels = WORK / "wheel"
-    shutil.rmtree(wheels, ignore_errors=True)
-    # Without isolation, because pip would build the newest NumPy where NumPy has no wheel.
-    pip = (INSIDE, "-m", "pip")
-    run("wheel", *pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT)
-    wheel = next(wheels.glob("memrt-*.whl"))
-    run("memrt", *pip, "install", "--force-reinstall", "--no-deps", wheel)
+    def install_memrt(self) -> None:
+        """Build memrt for the interpreter and install the wheel."""
+        print("→ building and installing memrt", flush=True)
+        wheels = self.folder / "wheel"
+        shutil.rmtree(wheels, ignore_errors=True)
+        # Without isolation, because pip would build the newest NumPy where NumPy has no wheel.
+        pip = (self.inside, "-m", "pip")
+        build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels]
+        if self.races:
+            build += ["-Ccmake.define.MEMRT_SANITIZE=thread", "-Cinstall.strip=false"]
+        self.run("wheel", *build, ROOT)
+        wheel = next(wheels.glob("memrt-*.whl"))
+        self.run("memrt", *pip, "install", "--force-reinstall", "--no-deps", wheel)
 
-
-def run_tests(arguments: list[str]) -> int:
-    """Run pytest with the GIL off, and return the exit status."""
-    if arguments[:1] == ["--parallel"]:
-        options, chosen = ["--parallel-threads=4"], arguments[1:] or PARALLEL
-    else:
+    def test(self, arguments: list[str], parallel: bool) -> int:
+        """Run pytest with the GIL off, and return the exit status."""
+        environment = os.environ | {"PYTHON_GIL": "0"}
         workers = ["-n", str(os.cpu_count()), "--dist", "worksteal"]
-        options, chosen = [], arguments or [*workers, "tests/python"]
-    command = [str(INSIDE), "-m", "pytest", "-q", *options, *chosen]
-    environment = os.environ | {"PYTHON_GIL": "0"}
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        if parallel:
+            options = ["--parallel-threads=4", *(arguments or PARALLEL)]
+        else:
+            default = "tests/python/threads" if self.races else "tests/python"
+            options = arguments or [*workers, default]
+        command = [str(self.inside), "-m", "pytest", "-q", *options]
+        if not self.races:
+            return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        reports = self.folder / "reports"
+        shutil.rmtree(reports, ignore_errors=True)
+        reports.mkdir()
+        lists = self.folder / "all.supp"
+        lists.write_text(self.known.read_text() + (HERE / "races.supp").read_text())
+        environment["TSAN_OPTIONS"] = (
+            f"suppressions={lists} log_path={reports / 'report'} exitcode=0 die_after_fork=0 "
+            "ignore_noninstrumented_modules=1"
+        )
+        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        return show_reports(reports) or status
+
+
+def show_reports(folder: Path) -> int:
+    """Print the summary line of each report of ThreadSanitizer, and return 1 if there is one."""
+    lines = [
+        line
+        for file in sorted(folder.iterdir())
+        for line in file.read_text(errors="replace").splitlines()
+        if line.startswith("SUMMARY: ThreadSanitizer")
+    ]
+    for line in sorted(set(lines)):
+        print(f"{lines.count(line):5} times: {line}")
+    print(f"{len(lines)} reports of ThreadSanitizer in {folder}")
+    return 1 if lines else 0
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./dev variants free-threaded",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--python", choices=SOURCES, default="3.13")
+    parser.add_argument("--parallel", action="store_true")
+    parser.add_argument("--races", action="store_true")
+    options, arguments = parser.parse_known_args()
+    interpreter = Interpreter(options.python, options.races)
     try:
-        build_python()
-        make_environment()
-        install_memrt()
+        interpreter.build()
+        interpreter.make_environment()
+        interpreter.install_memrt()
     except StepError as error:
         print(f"free-threaded: {error}", file=sys.stderr)
         return 1
-    return run_tests(sys.argv[1:])
+    return interpreter.test(arguments, options.parallel)
 
 
 if __name__ == "__main__":
