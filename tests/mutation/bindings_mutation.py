@@ -53,6 +53,7 @@ BUDGET = 120  # seconds for the tests of one mutant, without tests that hang
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?::.+?)(?: - |$)", re.MULTILINE)
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 NOT_REACHED = "alive: not reached"
+ELSEWHERE = ("tests/clients/", "tests/numba/")  # tests that need other packages than .venv has
 RUNNING = re.compile(r"^(tests/[^\s:]+\.py::\S+(?: [^\s]*\])?)(?P<rest>.*)$", re.MULTILINE)
 NUMBA_ONLY = re.compile(  # tested by ./dev suites numba
     r"bindings/(memrt/numba/(?!refprune/(engine|solver|gaps|classes|flow|ir)\.py)"
@@ -124,7 +125,9 @@ class Reach:
         self._seconds: dict[str, float] = found.get("seconds", {})
         lines = found.get("c", {})  # also of meet.py, which pytest does not run
         self._c: dict[str, dict[str, list[int]]] = {
-            test: files for test, files in lines.items() if Path(test).name.startswith("test_")
+            test: files
+            for test, files in lines.items()
+            if Path(test).name.startswith("test_") and not test.startswith(ELSEWHERE)
         }
         self.is_known = bool(found)
         self._by_file: dict[str, list[str]] = {}
@@ -172,7 +175,11 @@ class Reach:
         data = self._package
         end = f"bindings-coverage/venv/lib/{PYTHON}/site-packages{file.removeprefix('bindings')}"
         names = [name for name in data.measured_files() if name.endswith(end)]  # type: ignore[attr-defined]
-        return data.contexts_by_lineno(names[0]) if names else {}  # type: ignore[attr-defined]
+        lines = data.contexts_by_lineno(names[0]) if names else {}  # type: ignore[attr-defined]
+        return {
+            line: [context for context in contexts if not context.startswith(ELSEWHERE)]
+            for line, contexts in lines.items()
+        }
 
     def _python(self, mutant: Mutant) -> list[str]:
         contexts = self._contexts(mutant.file)
