@@ -157,7 +157,8 @@ class without_policy:  # noqa: N801 (a context manager that reads like a functio
     stay with memrt.
 
     Threads: the block belongs to the current context, as policies do: tasks started inside inherit
-    the block, threads do not. For a whole thread, put the block around the body of its function.
+    the block. Threads inherit it only if ``sys.flags.thread_inherit_context`` is 1. For a whole
+    thread, put the block around the body of its function.
     One object may be entered by several threads at once: for the threads of an executor, use
     ``initializer=memrt.debug.without_policy().__enter__``.
 

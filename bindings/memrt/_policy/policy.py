@@ -129,7 +129,8 @@ class Policy(Resettable):
     object. A policy cannot be pickled.
 
     Threads: several threads and tasks may enter a policy at once, also repeatedly and nested. Tasks
-    started inside inherit the policy, threads do not. For threads, give an executor
+    started inside inherit the policy. Threads inherit it if ``sys.flags.thread_inherit_context`` is
+    1, the default of free-threaded Python 3.14. For other threads, give an executor
     ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
 
     A policy holds its allocator until the last block is freed. Python functions run with the GIL:

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import ctypes
 import os
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import pytest
 from memrt import _memrt
 
 NUMPYS = "default_allocator"
+INHERITS = bool(getattr(sys.flags, "thread_inherit_context", 0))  # new threads copy the context
 
 
 @pytest.fixture(autouse=True)
@@ -74,12 +76,12 @@ def test_initializer_of_executor_exempts_its_threads():
         assert set(executor.map(lambda _: in_force(), range(8))) == {NUMPYS}
 
 
-def test_block_does_not_reach_threads_and_reaches_tasks():
+def test_block_reaches_tasks_and_threads_that_inherit_the_context():
     async def task():
         return in_force()
 
     with memrt.debug.without_policy():
-        assert run_thread(in_force) == "memrt:everywhere"
+        assert run_thread(in_force) == (NUMPYS if INHERITS else "memrt:everywhere")
         assert asyncio.run(task()) == NUMPYS
 
 
@@ -116,7 +118,8 @@ def test_enable_inside_the_block_has_effect_after_the_block():
         memrt.disable()
         return inside, after, in_force()
 
-    assert run_thread(work) == ((NUMPYS, "memrt:inside"), "memrt:inside", NUMPYS)
+    of_thread = NUMPYS if INHERITS else "memrt:inside"
+    assert run_thread(work) == ((NUMPYS, of_thread), "memrt:inside", NUMPYS)
 
 
 def test_disable_inside_the_block_leaves_numpys_handler():
@@ -204,10 +207,11 @@ def test_pending_exception_is_not_replaced_by_the_warning(recorder):
 
 
 def test_child_of_fork_stays_in_the_block():
+    expected = (NUMPYS, NUMPYS if INHERITS else "memrt:everywhere")
     with memrt.debug.without_policy():
         child = os.fork()
         if child == 0:
-            os._exit(0 if (in_force(), run_thread(in_force)) == (NUMPYS, "memrt:everywhere") else 1)
+            os._exit(0 if (in_force(), run_thread(in_force)) == expected else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
