@@ -3,8 +3,8 @@
 Usage: python tests/checks/records.py [ROOT]
 
 Each record names a date and a commit in the history of HEAD, never a tree with uncommitted changes.
-The coverage record has a row for each source file with branches. The record of failure points has a
-row for each public name of the Python package.
+The coverage records have a row for each source file with branches, of the core and of the bindings.
+The record of failure points has a row for each public name of the Python package.
 """
 
 from __future__ import annotations
@@ -20,6 +20,15 @@ BRANCH = re.compile(r"\b(if|for|while|switch)\b|\?|&&|\|\|")
 CODE = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*",
     re.DOTALL | re.MULTILINE,
+)
+
+# Source files of each record of coverage.
+SOURCES = {
+    "coverage": ("runtime/**/*.c", "api/**/*.c"),
+    "coverage-bindings": ("bindings/src/**/*.c", "bindings/memrt/**/*.py"),
+}
+ELSEWHERE = re.compile(  # coverage.py sees neither code that Numba compiles, nor these processes
+    r"bindings/memrt/(numba/|.*/_site/|commands/workers/replay_worker\.py)"
 )
 
 # The coverage is of a build without checks of invariants.
@@ -61,13 +70,14 @@ def has_branches(path: Path) -> bool:
     return BRANCH.search(CODE.sub(" ", text)) is not None
 
 
-def judge_coverage(root: Path, figures: dict) -> Iterator[str]:
+def judge_coverage(root: Path, name: str, figures: dict) -> Iterator[str]:
+    """Yield the source files with branches that a record of coverage lacks."""
     measured = {str(row[0]) for row in figures["rows"]}
-    for folder in ("runtime", "api"):
-        for path in sorted((root / folder).rglob("*.c")):
-            name = str(path.relative_to(root))
-            if name not in measured and has_branches(path):
-                yield f"coverage: {name} has branches and no row"
+    for pattern in SOURCES[name]:
+        for path in sorted(root.glob(pattern)):
+            file = str(path.relative_to(root))
+            if file not in measured and not ELSEWHERE.match(file) and has_branches(path):
+                yield f"{name}: {file} has branches and no row"
 
 
 def judge_failure_points(figures: dict, public: list[str]) -> Iterator[str]:
@@ -83,8 +93,8 @@ def violations(root: Path, public: list[str]) -> list[str]:
     for path in sorted((root / "docs" / "reliability").glob("*.json")):
         figures = json.loads(path.read_text(encoding="utf-8"))
         found.extend(judge_origin(root, path.stem, figures))
-        if path.stem == "coverage":
-            found.extend(judge_coverage(root, figures))
+        if path.stem in SOURCES:
+            found.extend(judge_coverage(root, path.stem, figures))
         if path.stem == "failure-points":
             found.extend(judge_failure_points(figures, public))
     return found

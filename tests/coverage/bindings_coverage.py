@@ -7,8 +7,8 @@
 
 gcov measures the extension (bindings/src) in a separate build. coverage.py measures the package
 (bindings/memrt, bindings/pytest_memrt), child processes included. Both are installed into virtual
-environments below build/bindings-coverage. All other packages come from .venv; for tests/clients,
-the packages of `./dev suites clients` come first.
+environments below build/bindings-coverage. All other packages come from .venv. For tests/clients
+and tests/numba, the packages of `./dev suites clients` or `./dev suites numba` come first.
 A test file that fails under coverage.py runs again without it, for the counters of the extension.
 A branch that tests cannot take carries a reason beside the code: `GCOV_EXCL_BR_LINE: reason` in C,
 `# pragma: no cover - reason` in Python. gcovr and coverage.py skip such lines.
@@ -41,11 +41,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
 import environment
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "numba" / "upstream"))
+import rows as numba_rows
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "bindings-coverage"
 PYTHON = WORK / "venv" / "bin" / "python"
 CLIENTS = WORK / "clients-venv" / "bin" / "python"
+NUMBA = WORK / "numba-venv" / "bin" / "python"
 CMAKE = WORK / "cmake"
 COUNTERS = WORK / "gcov"
 DATA = WORK / "data"
@@ -53,16 +57,13 @@ LOGS = WORK / "log"
 SETTINGS = HERE / "bindings.coveragerc"
 RESULTS = WORK / "results.json"
 TESTS = ("tests/python", "tests/cuda", "tests/docs", "tests/failures", "tests/report")
-CLIENT_TESTS = "tests/clients"
+CLIENT_TESTS, NUMBA_TESTS = "tests/clients", "tests/numba"
 FAILURES = "tests/failures/meet.py --quick --faults="  # memory errors, by their source
 FAULTS = ("memrt", "heap", "mmap", "thread", *(f"python --part={k}/4" for k in (1, 2, 3, 4)))
 LIMIT = 1200  # seconds for one test file
 FAILURES_LIMIT = 3600  # seconds for the failure points of one source
 GOAL = 95.0
 SHOWN = 40  # lines of one file in the report
-NUMBA_ONLY = re.compile(
-    r"bindings/src/(types/nrt_|numba/)"
-)  # ./dev suites numba tests these files, in separate environments
 CPYTHON_MACRO = r"\s*Py_(?:CLEAR|VISIT|XDECREF|XINCREF|SETREF|XSETREF)\([^;]*\);\s*$"
 EXCLUDED_C = re.compile(r"GCOV_EXCL_(?:BR_)?(?:LINE|START)(?P<reason>[^*\n]*)")
 EXCLUDED_PYTHON = re.compile(r"#\s*pragma: no (?:cover|branch)(?P<reason>[^\n]*)")
@@ -111,6 +112,14 @@ def prepare() -> None:
     own = Path(sys.executable)
     make_environment(PYTHON, [own], wheels[-1])
     make_environment(CLIENTS, [environment.clients(), own], wheels[-1])
+    make_environment(NUMBA, [numba_environment(), own], wheels[-1])
+
+
+def numba_environment() -> Path:
+    """Return the Python of the environment of `./dev suites numba`."""
+    wheel = environment.newest(ROOT / "build" / "wheel")
+    requirements = numba_rows.rows()[-1].requirements()
+    return environment.ensure(ROOT / "build" / "numba-venv", sys.executable, requirements, wheel)
 
 
 # --- Running. ---
@@ -120,11 +129,18 @@ def test_files(named: Sequence[str]) -> list[str]:
     """Return the test files, new and slow files first."""
     if named:
         return [str(Path(name)) for name in named]
-    found = [path for top in (*TESTS, CLIENT_TESTS) for path in (ROOT / top).rglob("test_*.py")]
+    tops = (*TESTS, CLIENT_TESTS, NUMBA_TESTS)
+    found = [path for top in tops for path in (ROOT / top).rglob("test_*.py")]
     seconds = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
     names = [str(path.relative_to(ROOT)) for path in found]
     names += [FAILURES + fault for fault in FAULTS]
     return sorted(names, key=lambda name: (-seconds.get(name, LIMIT), name))
+
+
+def python_of(test: str) -> Path:
+    """Return the Python of the environment that a test file needs."""
+    others = {CLIENT_TESTS: CLIENTS, NUMBA_TESTS: NUMBA}
+    return next((python for top, python in others.items() if test.startswith(top)), PYTHON)
 
 
 def stem_of(test: str) -> str:
@@ -165,7 +181,7 @@ def run_tests(test: str) -> Run:
 def run_once(test: str, with_package: bool = True) -> Run:
     """Run one test file under gcov, and with `with_package` under coverage.py."""
     log = LOGS / f"{stem_of(test)}{'' if with_package else '.again'}.log"
-    python = CLIENTS if test.startswith(CLIENT_TESTS) else PYTHON
+    python = python_of(test)
     variables = {
         **os.environ,
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
@@ -265,8 +281,6 @@ def c_figures(tests: Iterable[str]) -> list[Figures]:
     gcovr(*(part for file in files for part in ("--add-tracefile", file)), "--json", whole)
     found = []
     for file in json.loads(whole.read_text(encoding="utf-8"))["files"]:
-        if NUMBA_ONLY.match(file["file"]):
-            continue
         ways = [
             (line["line_number"], b["count"])
             for line in file["lines"]

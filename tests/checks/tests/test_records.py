@@ -6,12 +6,18 @@ import subprocess
 import pytest
 import records
 
+PLAN = "bindings/memrt/_faults/plan.py"
+
 
 @pytest.fixture
 def project(tmp_path):
-    """Make a project of one commit, with one source file and matching records."""
-    (tmp_path / "runtime").mkdir()
-    (tmp_path / "runtime" / "heap.c").write_text("int f(int a) { return a ? 1 : 2; }\n")
+    """Make a project of one commit, with two source files and matching records."""
+    for file, text in (
+        ("runtime/heap.c", "int f(int a) { return a ? 1 : 2; }\n"),
+        (PLAN, "if x: y"),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text)
     git = ["git", "-C", tmp_path, "-c", "user.name=t", "-c", "user.email=t@t"]
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
         subprocess.run([*git, *arguments], check=True)
@@ -19,6 +25,7 @@ def project(tmp_path):
     commit = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
     facts = {"date": "2026-01-02", "commit": commit}
     write(tmp_path, "coverage", {"facts": facts, "rows": [["runtime/heap.c", 2, 2]]})
+    write(tmp_path, "coverage-bindings", {"facts": facts, "rows": [[PLAN, 2, 2]]})
     write(tmp_path, "failure-points", {"facts": facts, "rows": [["`memrt.alloc of 0`", 3]]})
     return tmp_path
 
@@ -47,6 +54,7 @@ def test_matching_records_are_accepted(project):
         ("coverage", {"facts": {"commit": "1234567-dirty"}}, "coverage: commit must be of a clean"),
         ("coverage", {"facts": {"date": "yesterday"}}, "coverage: date must be YYYY-MM-DD, got y"),
         ("coverage", {"rows": []}, "coverage: runtime/heap.c has branches and no row"),
+        ("coverage-bindings", {"rows": []}, f"coverage-bindings: {PLAN} has branches and no row"),
         (
             "failure-points",
             {"rows": [["1234567-dirty"], ["memrt.alloc"]]},
