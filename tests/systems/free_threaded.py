@@ -127,8 +127,7 @@ class Interpreter:
 
     def make_environment(self) -> None:
         """Make the environment with NumPy and the tools of the tests, unless it is there."""
-        stamp = self.folder / "venv.stamp"
-        wanted = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+        stamp, wanted = self.folder / "venv.stamp", " ".join(TOOLS)
         if stamp.exists() and stamp.read_text() == wanted:
             return
         print("→ making the environment", flush=True)
@@ -137,19 +136,22 @@ class Interpreter:
         self.run("tools", *pip, "numpy", *TOOLS)
         stamp.write_text(wanted)
 
-    def install_memrt(self) -> None:
-        """Build memrt for the interpreter and install the wheel."""
-        print("→ building and installing memrt", flush=True)
+    def build_wheel(self) -> Path:
+        """Build memrt for the interpreter, and return the wheel."""
+        print("→ building memrt", flush=True)
         wheels = self.folder / "wheel"
         shutil.rmtree(wheels, ignore_errors=True)
         # Without isolation, because pip would build the newest NumPy where NumPy has no wheel.
-        pip = (self.inside, "-m", "pip")
-        build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels]
+        build = [self.inside, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
         if self.races:
             build += ["-Ccmake.define.MEMRT_SANITIZE=thread", "-Cinstall.strip=false"]
-        self.run("wheel", *build, ROOT)
-        wheel = next(wheels.glob("memrt-*.whl"))
-        self.run("memrt", *pip, "install", "--force-reinstall", "--no-deps", wheel)
+        self.run("wheel", *build, "-w", wheels, ROOT)
+        return next(wheels.glob("memrt-*.whl"))
+
+    def install_memrt(self) -> None:
+        wheel = self.build_wheel()
+        install = ("install", "--force-reinstall", "--no-deps")
+        self.run("memrt", self.inside, "-m", "pip", *install, wheel)
 
     def test(self, arguments: list[str], parallel: bool) -> int:
         """Run pytest with the GIL off, and return the exit status."""

@@ -12,6 +12,9 @@
                                    with memrt's refcount pruner in place of the pass of llvmlite
     ./dev suites numba --every N   each N-th piece, of at most 25 tests, of a PATTERN or of
                                    --refprune
+    ./dev suites numba --free-threaded
+                                   the part on CPython 3.14 with the GIL off, three times on each
+                                   runtime, and our tests
     ./dev suites numba --launches  count the instructions of launches of jitted functions, for
                                    docs/decisions/0030-policies-without-the-gil.md
 
@@ -31,12 +34,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rows import ROOT, Row, rows
+from rows import ROOT, TOOLS, Row, rows
 
 sys.path.insert(0, str(ROOT / "tests" / "systems"))
 sys.path.insert(0, str(ROOT / "tests" / "suites"))
 import comparison
 import environment
+import free_threaded
 import matrix
 from environment import StepError
 from suite import CI_PART, Suite, passed, run
@@ -98,6 +102,25 @@ def check_all(python: Path, jobs: int) -> bool:
     return found.is_good
 
 
+def check_free_threaded(jobs: int) -> bool:
+    """Run our tests, and the part of Numba's tests three times on each runtime, without the GIL."""
+    interpreter = free_threaded.Interpreter("3.14", races=False)
+    interpreter.build()
+    interpreter.make_environment()
+    requirements = [f"numba=={rows()[-1].numba}", "numpy", *TOOLS]
+    folder = ROOT / "build" / "numba-free-threaded-venv"
+    python = environment.ensure(
+        folder, interpreter.program, requirements, interpreter.build_wheel()
+    )
+    os.environ["PYTHON_GIL"] = "0"
+    good = [run_our_tests(python, jobs)]
+    for turn in (1, 2, 3):
+        print(f"→ turn {turn} of 3", flush=True)
+        suite = Suite(python, WORK / f"free-threaded-{turn}")
+        good.append(run_numbas_tests(suite, CI_PART, jobs).is_good)
+    return all(good)
+
+
 def count_launches(python: Path) -> bool:
     """Count the instructions of launches by callgrind. Return whether the count succeeded."""
     command = [python, ROOT / "tests" / "bench" / "launches.py"]
@@ -154,6 +177,7 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
+    what.add_argument("--free-threaded", action="store_true")
     what.add_argument("--launches", action="store_true")
     what.add_argument("pattern", nargs="?")
     parser.add_argument("--refprune", action="store_true")
@@ -170,6 +194,8 @@ def main() -> int:
 def dispatch(options: argparse.Namespace) -> bool:
     if options.matrix is not None:
         return check_matrix(options)
+    if options.free_threaded:
+        return check_free_threaded(options.jobs)
     python = newest_python()
     if options.launches:
         return count_launches(python)
