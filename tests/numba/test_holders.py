@@ -6,7 +6,10 @@ from __future__ import annotations
 import memrt
 import numba
 import numpy as np
+from gil import needs_gil
 from numba.typed import List
+
+pytestmark = needs_gil
 
 
 @numba.njit

@@ -9,6 +9,7 @@ import memrt
 import numba
 import numpy as np
 import pytest
+from gil import needs_gil
 from jitted import ones, ones_without_gil
 from numba.typed import List
 
@@ -136,6 +137,7 @@ def keep(kept):
     kept.append(ones(500))
 
 
+@needs_gil
 def test_leaks_and_growth_are_found_at_the_calling_function():
     kept = []
     with pytest.raises(memrt.debug.LeakError) as error, memrt.debug.assert_no_leaks():
