@@ -162,6 +162,6 @@ class Memory:
 
 def _open(path: str) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY)
     except OSError:
         return -1

@@ -80,7 +80,7 @@ def _record(why: str) -> Document:
 
 def _write(path: str, document: Document) -> None:
     data = dumps([document]).encode("ascii")
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
     descriptor = os.open(path, flags, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -242,7 +242,7 @@ class Sampler:
 def resident() -> int:
     """Return the resident bytes of this process, or -1 if /proc/self/statm cannot be opened."""
     try:
-        file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open("/proc/self/statm", os.O_RDONLY)
     except OSError:  # for example at the limit of open files
         return -1
     try:

@@ -89,7 +89,7 @@ class Mailbox:
         """Return the contents of a regular file of the user of the process; None without a file."""
         try:
             descriptor = os.open(
-                self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             )
         except OSError:
             return None

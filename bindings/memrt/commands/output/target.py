@@ -73,7 +73,7 @@ class Target:
         """Provide a new file in the same folder, and its path. Remove the file on failure."""
         folder = os.path.dirname(self._target)
         beside = os.path.join(folder, f".memrt-{os.urandom(8).hex()}")
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
         file = os.fdopen(os.open(beside, flags, 0o666), "wb")
         try:
             with file:

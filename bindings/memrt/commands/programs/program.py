@@ -193,7 +193,7 @@ class Module(Program):
 
 def _open_source(path: str) -> int:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
         raise CommandError(f"cannot run {path!r}: {reason}") from None
