@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 from typing import Any
 
 import memrt
 from memrt._profile.recording import RecordingError, loads
 from memrt._support.units import plural
-from memrt.commands.attaching.mailbox import ANSWER, RECORDING, Mailbox
+from memrt.commands.attaching.mailbox import ANSWER, RECORDING, SCRIPT, Mailbox
 from memrt.commands.attaching.payload import as_statement, payload
 from memrt.commands.attaching.target import Target, refusal, target_of
 from memrt.commands.attaching.tracing import TraceError, call_in_main_thread
@@ -155,7 +157,7 @@ def ask(
         if "error" in box.answer:
             raise CommandError(f"process {target.pid} {box.answer['error']}")
     except BaseException:
-        box.withdraw()
+        _withdraw(target, box)
         box.remove()
         raise
     return box
@@ -164,7 +166,7 @@ def ask(
 def _wait_for_answer(target: Target, box: Mailbox, seconds: float, remedy: str) -> bytes:
     """Return the answer. A request that the process has not taken after `seconds` is withdrawn."""
     text = box.wait(ANSWER, seconds)
-    if text is None and box.withdraw():
+    if text is None and _withdraw(target, box):
         raise CommandError(
             f"the main thread of process {target.pid} ran no Python code for {seconds:g} s, so "
             f"nothing was changed: {remedy}"
@@ -177,6 +179,21 @@ def _wait_for_answer(target: Target, box: Mailbox, seconds: float, remedy: str) 
             f"{_SECONDS_AFTER_TAKING:g} s: the process may be attached, see `python -m memrt top`"
         )
     return text
+
+
+def _withdraw(target: Target, box: Mailbox) -> bool:
+    """Withdraw the request. Return false if the process has taken the request.
+
+    Python 3.14 prints an error where the script of sys.remote_exec is missing later, so the process
+    gets an empty script.
+    """
+    if not box.withdraw():
+        return False
+    remote_exec = getattr(sys, "remote_exec", None)
+    if remote_exec is not None and (box.folder / SCRIPT).exists():
+        with contextlib.suppress(RuntimeError, OSError):  # the process has ended
+            remote_exec(target.pid, os.devnull)
+    return True
 
 
 def _parsed(target: Target, text: bytes) -> dict[str, Any]:
@@ -219,7 +236,7 @@ def _ran_by_remote_exec(pid: int, code: str, box: Mailbox) -> bool:
     if remote_exec is None:
         return False
     try:
-        remote_exec(pid, str(box.add("script.py", code)))
+        remote_exec(pid, str(box.add(SCRIPT, code)))
     except RuntimeError:
         return False
     return True

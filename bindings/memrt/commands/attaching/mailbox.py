@@ -21,6 +21,7 @@ from memrt.commands.attaching.target import Target
 from memrt.commands.output.errors import CommandError
 
 REQUEST, TAKEN, ANSWER, RECORDING = "request", "taken", "answer", "recording"
+SCRIPT = "script.py"
 _PERIOD = 0.02
 
 
@@ -88,9 +89,7 @@ class Mailbox:
     def _read(self, name: str) -> bytes | None:
         """Return the contents of a regular file of the user of the process; None without a file."""
         try:
-            descriptor = os.open(
-                self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            )
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
         with os.fdopen(descriptor, "rb") as file:
