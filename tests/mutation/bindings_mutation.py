@@ -22,6 +22,7 @@ and Mull a program of clang.
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 import itertools
 import json
@@ -35,6 +36,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
+import environment
 import mutate
 import operators
 from mutate import ROOT, Mutant, Verdict
@@ -53,7 +56,7 @@ BUDGET = 120  # seconds for the tests of one mutant, without tests that hang
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?::.+?)(?: - |$)", re.MULTILINE)
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 NOT_REACHED = "alive: not reached"
-ELSEWHERE = ("tests/clients/", "tests/numba/")  # tests that need other packages than .venv has
+ELSEWHERE = "tests/numba/"  # tests in an environment with Numba
 RUNNING = re.compile(r"^(tests/[^\s:]+\.py::\S+(?: [^\s]*\])?)(?P<rest>.*)$", re.MULTILINE)
 NUMBA_ONLY = re.compile(  # tested by ./dev suites numba
     r"bindings/(memrt/numba/(?!refprune/(engine|solver|gaps|classes|flow|ir)\.py)"
@@ -172,14 +175,13 @@ class Reach:
 
     @functools.cache  # noqa: B019 - one object for the whole run
     def _contexts(self, file: str) -> dict[int, list[str]]:
-        data = self._package
-        end = f"bindings-coverage/venv/lib/{PYTHON}/site-packages{file.removeprefix('bindings')}"
-        names = [name for name in data.measured_files() if name.endswith(end)]  # type: ignore[attr-defined]
-        lines = data.contexts_by_lineno(names[0]) if names else {}  # type: ignore[attr-defined]
-        return {
-            line: [context for context in contexts if not context.startswith(ELSEWHERE)]
-            for line, contexts in lines.items()
-        }
+        data, found = self._package, collections.defaultdict[int, list[str]](list)
+        for environment_name in ("venv", "clients-venv"):
+            site = COVERAGE / environment_name / "lib" / PYTHON / "site-packages"
+            name = str(site / Path(file).relative_to("bindings"))
+            for line, contexts in data.contexts_by_lineno(name).items():  # type: ignore[attr-defined]
+                found[line] += [each for each in contexts if not each.startswith(ELSEWHERE)]
+        return dict(found)
 
     def _python(self, mutant: Mutant) -> list[str]:
         contexts = self._contexts(mutant.file)
@@ -248,7 +250,8 @@ class Workshop:
             done = run(sys.executable, "-m", "venv", "--without-pip", self.folder / "venv")
             assert done, "cannot create the virtual environment"
         self.site = site_packages(self.python)
-        (self.site / "others.pth").write_text(f"{site_packages(Path(sys.executable))}\n")
+        others = map(site_packages, (Path(sys.executable), environment.clients()))
+        (self.site / "others.pth").write_text("".join(f"{each}\n" for each in others))
         pip, settings = (sys.executable, "-m", "pip"), []
         for setting in (f"build-dir={self.cmake}", "install.strip=false",
                         "cmake.define.CMAKE_BUILD_WITH_INSTALL_RPATH=ON"):  # fmt: skip
