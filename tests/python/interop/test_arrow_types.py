@@ -248,6 +248,7 @@ kept: list = []
 BOOL8 = ctypes.create_string_buffer(
     b"\x01\0\0\0\x14\0\0\0ARROW:extension:name\x0b\0\0\0arrow.bool8"
 )
+OTHER = ctypes.create_string_buffer(b"\x01\0\0\0\x04\0\0\0unit\x01\0\0\0m")
 
 MALFORMED = {
     "a negative length": ("words", setting(length=-1)),
@@ -310,6 +311,15 @@ def test_malformed_array_is_refused_and_released(what):
 def test_indices_with_metadata_stay_indices():
     change = setting(schema_metadata=ctypes.addressof(BOOL8))
     assert values_of(Changed(codes(), change)) == VALUES["codes"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "values"), [(BOOL8, [[True], [True, True]]), (OTHER, [[1], [2, 3]])]
+)
+def test_only_metadata_of_bool8_turns_bytes_of_children_into_truth_values(metadata, values):
+    column = Column(memrt.array([1, 2, 3], np.int8), offsets=memrt.array([0, 1, 3], np.int32))
+    found = values_of(Changed(column, in_child(schema_metadata=ctypes.addressof(metadata))))
+    assert repr(found) == repr(values)
 
 
 def test_array_without_a_name_has_an_empty_name():
