@@ -32,7 +32,7 @@ COMPILERS = {
     "forky": ("gcc-15", "gcc-16", "clang-20", "clang-21"),
 }
 TOOLS = (
-    "ca-certificates cmake ninja-build pkg-config check libatomic-ops-dev libdw1 systemtap-sdt-dev "
+    "ca-certificates cmake ninja-build pkg-config check libatomic-ops-dev elfutils systemtap-sdt-dev "
     "valgrind libc6-dev make"
 )
 SUMMARY = re.compile(r"^(\d+)% tests passed, (\d+) tests failed out of (\d+)", re.MULTILINE)
