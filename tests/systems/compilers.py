@@ -1,7 +1,7 @@
 """Run the C tests with each compiler of Debian's releases: `./dev suites compilers`.
 
     ./dev suites compilers                 all compilers
-    ./dev suites compilers gcc-15 clang-20 some compilers
+    ./dev suites compilers gcc-15 clang-21 some compilers
     ./dev suites compilers --record        all compilers, and write the results into the docs
 
 A bare system of each release has the compilers. The library and its tests are built from the last
@@ -29,7 +29,7 @@ import page
 COMPILERS = {
     "bookworm": ("gcc-11", "gcc-12", "clang-14", "clang-15", "clang-16"),
     "trixie": ("gcc-13", "gcc-14", "clang-17", "clang-18", "clang-19"),
-    "forky": ("gcc-15", "gcc-16", "clang-20", "clang-21"),
+    "forky": ("gcc-15", "gcc-16", "clang-21", "clang-22"),
 }
 TOOLS = (
     "ca-certificates cmake ninja-build pkg-config check libatomic-ops-dev elfutils systemtap-sdt-dev "
