@@ -32,8 +32,8 @@ COMPILERS = {
     "forky": ("gcc-15", "gcc-16", "clang-21", "clang-22"),
 }
 TOOLS = (
-    "ca-certificates cmake ninja-build pkg-config check libatomic-ops-dev elfutils systemtap-sdt-dev "
-    "valgrind libc6-dev make"
+    "ca-certificates cmake ninja-build pkg-config check libatomic-ops-dev elfutils "
+    "systemtap-sdt-dev valgrind libc6-dev make"
 )
 SUMMARY = re.compile(r"^(\d+)% tests passed, (\d+) tests failed out of (\d+)", re.MULTILINE)
 WARNING = re.compile(r": warning: .*\[-W[\w-]+", re.MULTILINE)

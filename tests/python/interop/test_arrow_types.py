@@ -316,7 +316,7 @@ def test_indices_with_metadata_stay_indices():
 @pytest.mark.parametrize(
     ("metadata", "values"), [(BOOL8, [[True], [True, True]]), (OTHER, [[1], [2, 3]])]
 )
-def test_only_metadata_of_bool8_turns_bytes_of_children_into_truth_values(metadata, values):
+def test_only_metadata_of_bool8_makes_child_bytes_truth_values(metadata, values):
     column = Column(memrt.array([1, 2, 3], np.int8), offsets=memrt.array([0, 1, 3], np.int32))
     found = values_of(Changed(column, in_child(schema_metadata=ctypes.addressof(metadata))))
     assert repr(found) == repr(values)

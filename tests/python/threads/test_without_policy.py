@@ -76,7 +76,7 @@ def test_initializer_of_executor_exempts_its_threads():
         assert set(executor.map(lambda _: in_force(), range(8))) == {NUMPYS}
 
 
-def test_block_reaches_tasks_and_threads_that_inherit_the_context():
+def test_block_reaches_tasks_and_threads_with_its_context():
     async def task():
         return in_force()
 
