@@ -319,6 +319,7 @@ POINT = memrt.types.FailurePoint(*POINT_FIELDS)
 EXHAUSTED = memrt.types.Exhaustion("what", (POINT,), 0)
 EMPTY_POLICY = memrt.Policy(name="empty")
 VOLATILE = memrt.volatile(clear_array, 3)
+COUNTING = adaptors.counting()
 LIMITED_POLICY = memrt.Policy(name="limited", decay=50)
 BUFFER = memrt.types.Buffer(reserve=LARGE)
 ITEMS = np.arange(20_000)
@@ -983,9 +984,23 @@ CASES: dict[str, Case] = {
     "memrt.debug.set_default_allocator": Case(
         lambda g: replace_default(memrt.debug.set_default_allocator, lend), faults=NOT_PYTHONS
     ),
-    "memrt.adaptors": Case(
+    "memrt.adaptors.logging, over two others": Case(
         lambda g: memrt.Policy(allocator=adaptors.logging(adaptors.guard(adaptors.counting(lend)))),
     ),
+    "memrt.adaptors.logging": Case(lambda g: adaptors.logging()),
+    "memrt.adaptors.guard": Case(lambda g: adaptors.guard()),
+    "memrt.adaptors.counting": Case(lambda g: adaptors.counting()),
+    "memrt.adaptors.aligning": Case(lambda g: adaptors.aligning(honoured=32)),
+    "memrt.adaptors.arena": Case(lambda g: adaptors.arena(chunk=2**16)),
+    "memrt.adaptors.limiting": Case(lambda g: adaptors.limiting(limit="1 MiB")),
+    "memrt.adaptors.prefetching": Case(lambda g: adaptors.prefetching()),
+    "memrt.adaptors.retrying": Case(lambda g: adaptors.retrying(function=bool)),
+    "memrt.adaptors.thread_safe": Case(lambda g: adaptors.thread_safe()),
+    "memrt.adaptors.Adaptor": Case(lambda g: adaptors.Adaptor("a kind", None)),
+    "memrt.adaptors.Adaptor.__repr__": Case(lambda g: repr(COUNTING)),
+    "memrt.adaptors.Adaptor.counts": Case(lambda g: COUNTING.counts),
+    "memrt.adaptors.Adaptor.__memrt_allocator__": Case(lambda g: COUNTING.__memrt_allocator__()),
+    "memrt.adaptors.AdaptorCounts": Case(lambda g: adaptors.AdaptorCounts(1, 2, 3, 4, 5, 6)),
     "memrt.adaptors.thread_safe, over prefetching": Case(
         lambda g: memrt.Policy(allocator=adaptors.thread_safe(adaptors.prefetching())),
     ),
@@ -1801,7 +1816,10 @@ def public_names() -> set[str]:
     own = [n for n in dir(_memrt) if not n.startswith("_") and n not in passed_on]
     # The package has different functions by these names.
     own += ["live", "options", "policies", "scopes", "set_option"]
-    modules = (memrt, memrt.types, memrt.debug, memrt.telemetry, memrt.testing, memrt.cuda)
+    modules = (
+        *(memrt, memrt.types, memrt.debug, memrt.telemetry, memrt.testing, memrt.cuda),
+        adaptors,
+    )
     public = [names_in(each.__name__, each, each.__all__) for each in modules]
     return set().union(*public) | names_in("_memrt", _memrt, own) | header_functions()
 
