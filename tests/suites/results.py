@@ -78,6 +78,7 @@ class Results:
         return [
             *(self.python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", self.site),
             *("-p", "no:cacheprovider", "-p", "memrt_recorder", "-m", MARKS),
+            "--continue-on-collection-errors",
             *(self.site / file for file in piece.files),
         ]
 
