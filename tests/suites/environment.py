@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import subprocess
@@ -42,18 +43,21 @@ def ensure(
     """
     name = name or folder.name
     python = folder / "bin" / "python"
-    packages = _Stamp(folder / "packages.stamp", f"{base} {' '.join(requirements)}")
-    if not packages.holds():
-        print(f"→ making {folder.relative_to(ROOT)} with {requirements[0]}", flush=True)
-        logged(f"{name}-make", base, "-m", "venv", "--clear", folder)
-        pip = (python, "-m", "pip", "install", "--only-binary=:all:")
-        logged(f"{name}-packages", *pip, *requirements)
-        packages.write()
-    memrt = _Stamp(folder / "memrt.stamp", hashlib.sha256(wheel.read_bytes()).hexdigest())
-    if not memrt.holds():
-        pip = (python, "-m", "pip", "install", "--force-reinstall", "--no-deps")
-        logged(f"{name}-memrt", *pip, wheel)
-        memrt.write()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:  # for commands that run at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        packages = _Stamp(folder / "packages.stamp", f"{base} {' '.join(requirements)}")
+        if not packages.holds():
+            print(f"→ making {folder.relative_to(ROOT)} with {requirements[0]}", flush=True)
+            logged(f"{name}-make", base, "-m", "venv", "--clear", folder)
+            pip = (python, "-m", "pip", "install", "--only-binary=:all:")
+            logged(f"{name}-packages", *pip, *requirements)
+            packages.write()
+        memrt = _Stamp(folder / "memrt.stamp", hashlib.sha256(wheel.read_bytes()).hexdigest())
+        if not memrt.holds():
+            pip = (python, "-m", "pip", "install", "--force-reinstall", "--no-deps")
+            logged(f"{name}-memrt", *pip, wheel)
+            memrt.write()
     return python
 
 
