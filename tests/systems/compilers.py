@@ -5,7 +5,9 @@
     ./dev suites compilers --record        all compilers, and write the results into the docs
 
 A bare system of each release has the compilers. The library and its tests are built from the last
-commit without optional warnings as errors, and run in the system.
+commit, and run in the system. Warnings are counted, and are no errors.
+
+No library does this: tox and nox choose versions of Python, not of compilers.
 """
 
 from __future__ import annotations
