@@ -5,9 +5,9 @@
     ./dev suites compilers --record        all compilers, and write the results into the docs
 
 A bare system of each release has the compilers. The library and its tests are built from the last
-commit, and run in the system. Warnings are counted, and are no errors.
+commit, and run in the system. The compiler may warn; warnings are counted.
 
-No library does this: tox and nox choose versions of Python, not of compilers.
+No library does this: tox and nox choose versions of Python, and no compilers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SUMMARY = re.compile(r"^(\d+)% tests passed, (\d+) tests failed out of (\d+)", r
 WARNING = re.compile(r": warning: .*\[-W[\w-]+", re.MULTILINE)
 ABOUT = (
     "The C tests with each compiler, in bare systems of Debian's releases, by "
-    "`./dev suites compilers --record`. Warnings are those of -Wall -Wextra -Wconversion -Wshadow "
+    "`./dev suites compilers --record`. Warnings come from -Wall -Wextra -Wconversion -Wshadow "
     "-Wundef for the library and the tests."
 )
 COLUMNS = ("compiler", "system", "C library", "warnings", "C tests")
@@ -63,7 +63,7 @@ class Result:
 
 
 def packages(release: str) -> str:
-    """Return the packages of a system: the tools, and each compiler with its C++ compiler."""
+    """Return the packages of a system: tools and compilers."""
     names = [name.replace("gcc", "g++") for name in COMPILERS[release]]
     return " ".join([TOOLS, "g++", *COMPILERS[release], *(n for n in names if "g++" in n)])
 
