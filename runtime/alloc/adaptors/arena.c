@@ -135,7 +135,7 @@ static void *alloc_in_new_chunk(arena_t *arena, chunk_t *closed, chunk_t *after,
     memcpy(memory, &chunk, sizeof(chunk));
     chunk->memory = memory;
     memrt__store_release(&chunk->state, MAKE_STATE(round_up_to(start + size, UNIT), 1));
-    memrt__store_relaxed(&arena->current, (size_t)chunk);
+    memrt__store_release(&arena->current, (size_t)chunk);
     return memory + start;
 }
 
@@ -148,7 +148,7 @@ static void *alloc_elsewhere(arena_t *arena, chunk_t *full, size_t size, size_t 
     for (unsigned probe = 0; probe < PROBES; probe++) {
         void *ptr = alloc_in_chunk(arena, chunk, size, align);
         if (ptr != NULL) {
-            memrt__store_relaxed(&arena->current, (size_t)chunk);
+            memrt__store_release(&arena->current, (size_t)chunk);
             return ptr;
         }
         closed = memrt__load_relaxed(&chunk->state) == CLOSED ? chunk : closed;
