@@ -225,6 +225,7 @@ TEST_EACH(use_around_the_soft_limit_is_one_rise, PLACES)
     void *block = alloc(&place, 97 * MIB);
     for (int round = 0; round < 2; round++) {
         void *more = alloc(&place, 5 * MIB);
+        await_rises(&place, 1);
         usleep(120000);
         release(&place, more, 5 * MIB);
         usleep(120000);

@@ -8,7 +8,10 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/lock.h"
 #include "runtime/policy/memory_limit.h"
+#include "runtime/pressure/pressure_callbacks.h"
 #include "runtime/pressure/pressure_thread.h"
 #include "runtime/stats/stats.h"
 #include "support/books.h"
@@ -153,6 +156,7 @@ TEST(use_around_the_threshold_calls_once)
     void *block = fill(88);
     for (int round = 0; round < 8; round++) {
         void *more = fill(3);
+        await_calls(1);
         usleep(120000);
         clear(more, 3);
         usleep(120000);
@@ -331,6 +335,18 @@ TEST(callback_may_use_memrt_and_remove_itself)
     clear(block, 92);
 }
 
+/// Wait until the pressure thread has seen that the level is low.
+static void await_fall(void)
+{
+    memrt__pressure_state_t state;
+    do {
+        usleep(1000);
+        memrt__lock(MEMRT__RANK_PRESSURE);
+        (void)memrt__pressure_last_state(&state);
+        memrt__unlock(MEMRT__RANK_PRESSURE);
+    } while (state.level != MEMRT_PRESSURE_NONE);
+}
+
 /// In the child, callbacks continue after the first larger allocation.
 static void expect_calls_in_child(void)
 {
@@ -361,10 +377,7 @@ TEST(callbacks_continue_in_parent_and_child_after_fork)
         void *block = fill(92);
         await_calls(round);
         clear(block, 92);
-        while (read_pressure().level != MEMRT_PRESSURE_NONE) {
-            usleep(1000);
-        }
-        usleep(150000); /* the thread sees the fall */
+        await_fall(); /* the child calls the callback for a rise only */
     }
     remove_callback(id);
     end_limit();
