@@ -50,6 +50,13 @@ static bool is_free_in_forks(memrt__rank_t rank)
            rank == MEMRT__RANK_NAMED_REFS || rank == MEMRT__RANK_DETOUR;
 }
 
+/// Forget the threads of the parent, which the child does not have.
+static void reset_counts(memrt__rank_t rank)
+{
+    memrt__store_relaxed(&locks[rank].steps, 0);
+    memrt__store_relaxed(&locks[rank].waiting, 0);
+}
+
 static void reinit_lock(memrt__rank_t rank)
 {
     pthread_mutexattr_t attributes;
@@ -57,8 +64,7 @@ static void reinit_lock(memrt__rank_t rank)
     pthread_mutexattr_settype(&attributes, MUTEX_TYPE);
     pthread_mutex_init(&locks[rank].mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    memrt__store_relaxed(&locks[rank].steps, 0); /* the child has no further threads */
-    memrt__store_relaxed(&locks[rank].waiting, 0);
+    reset_counts(rank);
 }
 
 static void reinit_free_locks(void)
@@ -351,7 +357,12 @@ void memrt__unlock_all(void)
 void memrt__lock_renew_all(void)
 {
     for (int rank = 0; rank < MEMRT__RANKS; rank++) {
-        reinit_lock((memrt__rank_t)rank);
+        if (is_free_in_forks((memrt__rank_t)rank)) {
+            reinit_lock((memrt__rank_t)rank);
+        } else { /* wakes threads that handlers of other libraries started in the child */
+            reset_counts((memrt__rank_t)rank);
+            pthread_mutex_unlock(&locks[rank].mutex);
+        }
     }
     note_all_released();
     memrt__lock_end_fork();

@@ -82,8 +82,8 @@ bool memrt__lock_is_mine(void);
 
 /// Hold locks around fork. memrt__lock_all() takes all locks before the fork, except the locks of
 /// the live set, of named references and of the detour, which other threads continue to use.
-/// memrt__unlock_all() releases the locks in the parent; memrt__lock_renew_all() initializes all
-/// locks anew in the child.
+/// memrt__unlock_all() releases the locks in the parent. memrt__lock_renew_all() releases the locks
+/// in the child, and initializes the other locks anew.
 void memrt__lock_all(void);
 void memrt__unlock_all(void);
 void memrt__lock_renew_all(void);

@@ -51,7 +51,7 @@ TEST(call_stack_text_omits_leading_frames_of_memrt)
 }
 
 #ifdef __GLIBC__
-static memrt__call_stack_t capture_stack_here(void)
+__attribute__((noinline)) static memrt__call_stack_t capture_stack_here(void)
 {
     memrt__call_stack_t place;
     memrt__call_stack_record(&place);

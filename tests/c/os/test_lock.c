@@ -101,6 +101,7 @@ TEST(child_takes_lock_that_fork_does_not_wait_for)
 static void hold_renewed_locks(void *context)
 {
     (void)context;
+    memrt__lock_all();
     memrt__lock_renew_all();
     memrt__lock_all();
     memrt__unlock_all();

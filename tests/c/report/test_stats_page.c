@@ -185,15 +185,6 @@ static bool read_page(const char *path, memrt__stats_head_t *head, memrt__stats_
     return found;
 }
 
-/// Run `act` in a child. Not under ThreadSanitizer, which does not know locks that are renewed
-/// after a fork.
-static void run_in_child(child_fn act)
-{
-    if (!SUITE_THREAD_SANITIZER) {
-        child_expect_success(act, NULL);
-    }
-}
-
 static memrt__stats_head_t head;
 
 /// Wait until the page of a path has a snapshot later than a serial number.
@@ -246,10 +237,7 @@ static void follow_live_bytes(void *context)
 
 TEST(stats_page_follows_live_bytes_until_turned_off)
 {
-    run_in_child(follow_live_bytes);
-    if (SUITE_THREAD_SANITIZER) {
-        follow_live_bytes(NULL);
-    }
+    child_expect_success(follow_live_bytes, NULL);
 }
 
 static void restart_page(void *context)
@@ -270,7 +258,7 @@ static void restart_page(void *context)
 
 TEST(stats_page_can_be_turned_on_repeatedly)
 {
-    run_in_child(restart_page);
+    child_expect_success(restart_page, NULL);
 }
 
 static void exit_shared(void *context)
@@ -285,9 +273,6 @@ TEST(stats_page_is_removed_at_process_exit)
 {
     int pipe_ends[2];
     char path[sizeof(((memrt__os_shared_file_t *)0)->path)];
-    if (SUITE_THREAD_SANITIZER) {
-        return;
-    }
     ck_assert_int_eq(pipe(pipe_ends), 0);
     child_expect_exit(exit_shared, &pipe_ends[1], 0, NULL);
     ck_assert_int_eq(read(pipe_ends[0], path, sizeof(path)), sizeof(path));
@@ -311,9 +296,6 @@ TEST(killed_process_leaves_a_complete_stats_page)
 {
     int pipe_ends[2], status;
     char path[sizeof(((memrt__os_shared_file_t *)0)->path)];
-    if (SUITE_THREAD_SANITIZER) {
-        return;
-    }
     ck_assert_int_eq(pipe(pipe_ends), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -346,7 +328,7 @@ static void lose_page(void *context)
 
 TEST(deleted_stats_page_is_not_created_again)
 {
-    run_in_child(lose_page);
+    child_expect_success(lose_page, NULL);
 }
 
 static void refuse_thread(void *context)
@@ -366,7 +348,7 @@ static void refuse_thread(void *context)
 
 TEST(stats_page_fails_without_a_thread_and_can_be_retried)
 {
-    run_in_child(refuse_thread);
+    child_expect_success(refuse_thread, NULL);
 }
 
 static void refuse_file(void *context)
@@ -389,7 +371,7 @@ static void refuse_file(void *context)
 
 TEST(stats_page_without_file_descriptor_reports_the_reason)
 {
-    run_in_child(refuse_file);
+    child_expect_success(refuse_file, NULL);
 }
 
 static void end_twice(void *context)
@@ -406,7 +388,7 @@ static void end_twice(void *context)
 
 TEST(ended_stats_page_is_not_started_again)
 {
-    run_in_child(end_twice);
+    child_expect_success(end_twice, NULL);
 }
 
 /// Check a forked child: the child gets a page of its own when it allocates, and its end leaves the
@@ -440,7 +422,7 @@ static void fork_shared(void *context)
 
 TEST(forked_child_gets_its_own_stats_page_after_allocating)
 {
-    run_in_child(fork_shared);
+    child_expect_success(fork_shared, NULL);
 }
 
 static void fork_often(void *context)
@@ -463,7 +445,7 @@ static void fork_often(void *context)
 
 TEST(fork_without_allocation_creates_no_stats_page)
 {
-    run_in_child(fork_often);
+    child_expect_success(fork_often, NULL);
 }
 
 static void fork_without_page(void *context)
@@ -486,5 +468,5 @@ static void fork_without_page(void *context)
 
 TEST(child_that_turns_the_stats_page_off_has_no_page)
 {
-    run_in_child(fork_without_page);
+    child_expect_success(fork_without_page, NULL);
 }

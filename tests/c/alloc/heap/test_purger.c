@@ -410,7 +410,9 @@ TEST(cloned_child_forgets_the_purger_of_its_parent)
         empty_caches(LONG);
         use_and_free(LARGE);
         ck_assert(is_running());
+        memrt__lock_all(); /* as the fork handler does before a fork */
         run_in_clone(reset_and_purge);
+        memrt__unlock_all();
     }
 }
 
