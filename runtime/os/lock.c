@@ -356,6 +356,7 @@ void memrt__unlock_all(void)
 
 void memrt__lock_renew_all(void)
 {
+    MEMRT__ASSERT(is_forking_thread);
     for (int rank = 0; rank < MEMRT__RANKS; rank++) {
         if (is_free_in_forks((memrt__rank_t)rank)) {
             reinit_lock((memrt__rank_t)rank);
