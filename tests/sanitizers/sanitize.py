@@ -102,7 +102,9 @@ def kept_in(tool: Tool) -> Path:
 def suppressions() -> int:
     """Return the number of suppressions in all .supp files."""
     texts = (file.read_text(encoding="utf-8") for file in sorted(HERE.glob("*.supp")))
-    return sum(line.startswith(("{", "leak:", "thread:")) for text in texts for line in text.splitlines())
+    return sum(
+        line.startswith(("{", "leak:", "thread:")) for text in texts for line in text.splitlines()
+    )
 
 
 def main() -> int:
