@@ -140,7 +140,7 @@ static void finish_fork_in_parent(void)
     memrt__unwind_resume();
     memrt__central_list_settle();
     memrt__unlock_all();
-    memrt__thread_safe_release_in_parent();
+    memrt__thread_safe_release();
     memrt__stats_page_resume();
     start_threads_later();
 }
@@ -161,7 +161,7 @@ static void repair_child(void)
 static void finish_fork_in_child(void)
 {
     memrt__lock_renew_all();
-    memrt__thread_safe_release_in_child();
+    memrt__thread_safe_release();
     repair_child();
     memrt__unwind_forked();
     memrt__purger_forked();

@@ -39,19 +39,10 @@ void memrt__thread_safe_hold(void)
     lock_upstreams();
 }
 
-void memrt__thread_safe_release_in_parent(void)
+/// A thread that forks inside of an upstream still holds the lock afterwards, also in the child.
+void memrt__thread_safe_release(void)
 {
     unlock_upstreams();
-}
-
-/// The thread of the child may be inside of an upstream that forked, and then holds the lock on.
-void memrt__thread_safe_release_in_child(void)
-{
-    pthread_mutex_init(&mutex, NULL); /* the mutex belongs to a thread of the parent */
-    depth--;
-    if (depth != 0) {
-        pthread_mutex_lock(&mutex);
-    }
 }
 
 static const memrt_allocator_t *get_upstream(const void *ctx)

@@ -90,7 +90,7 @@ static size_t count_files(void)
     char line[512];
     size_t count = 0;
     while (fgets(line, sizeof(line), maps) != NULL) {
-        count += strstr(line, "(deleted)") != NULL;
+        count += strstr(line, " rw") != NULL && strstr(line, "(deleted)") != NULL;
     }
     fclose(maps);
     return count;
