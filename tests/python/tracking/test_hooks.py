@@ -7,7 +7,7 @@ import math
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 
 import memrt
 import numpy as np
@@ -379,8 +379,12 @@ def test_bad_arguments_are_refused():
 
 def test_ninth_hook_is_refused_and_a_closed_place_is_reused():
     hooks = [hook_all(len) for _ in range(8)]
+    refused = deque().append
+    counts = sys.getrefcount(refused)
     with pytest.raises(RuntimeError, match="at most 8 hooks can be open"):
-        hook_all(len)
+        hook_all(refused)
+    gc.collect()
+    assert sys.getrefcount(refused) == counts  # the end of the process keeps no function
     hooks.pop(3).close()
     hooks.append(hook_all(len))
     for hook in hooks:
