@@ -306,6 +306,25 @@ def test_patterns_choose_prefixes():
     assert not task_keys.is_match("sum", task_keys.read_patterns(()))
 
 
+def test_next_task_enters_again_after_the_policy_alone():
+    """The second call of `enter` finds no room for the scope, for another policy than the first."""
+    calls, policies = [], [default_policy(), memrt.Policy(name="p")]
+
+    def enter(policy):
+        calls.append(policy)
+        policy.__enter__()
+        return len(calls) != 2
+
+    slot = [None, enter, None, None, None]
+    for policy in (policies[0], policies[1], policies[1], policies[1]):
+        _memrt.run_task(_memrt.TaskAccount(), slot, policy, ignore, dict, DONE)
+    assert calls == [policies[0], policies[1], policies[1]]
+
+
+def ignore(message):
+    """Keep the frames of a failed task."""
+
+
 def test_account_around_must_be_an_account():
     with pytest.raises(TypeError, match="TaskAccount"):
         _memrt.TaskAccount("account")

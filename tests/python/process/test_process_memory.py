@@ -7,6 +7,7 @@ import json
 import memrt
 import pytest
 from gil import CAN_LACK_GIL
+from memrt import _memrt
 
 MIB = 1 << 20
 SLACK = 2 * MIB  # memory of the interpreter in a part, besides the memory of the program
@@ -243,6 +244,10 @@ def test_trim_gives_memory_of_malloc_back(run_reporting):
     assert resident(before, "malloc_free") >= 60 * MIB
     assert resident(after, "malloc_free") <= 8 * MIB
     assert after["parts"]["malloc_free"]["mapped"] >= 60 * MIB
+
+
+def test_segments_are_ranges_of_addresses():
+    assert all(0 < start < end for start, end in _memrt.segments())
 
 
 def test_release_unused_takes_only_the_keyword():

@@ -385,8 +385,12 @@ def test_ninth_hook_is_refused_and_a_closed_place_is_reused():
         hook_all(refused)
     gc.collect()
     assert sys.getrefcount(refused) == counts  # the end of the process keeps no function
-    hooks.pop(3).close()
-    hooks.append(hook_all(len))
+    numbers = {hook._number for hook in hooks}
+    for reused in range(1, 4):  # a late event of a closed hook must not reach another one
+        hooks.pop(3).close()
+        hooks.insert(3, hook_all(len))
+        numbers.add(hooks[3]._number)
+        assert len(numbers) == 8 + reused
     for hook in hooks:
         hook.close()
         hook.close()
