@@ -262,6 +262,36 @@ TEST_EACH(fork_handler_may_wait_for_new_thread_that_allocates, WITH_THREADS)
     fork_with(index, wait_for_new_thread);
 }
 
+static pthread_t started;
+
+static void *make_policy(void *context)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .name = "made"};
+    memrt_policy_t *policy;
+    REQUIRE(api->policy_new(&options, &policy) == MEMRT_OK);
+    api->policy_release(policy);
+    return context;
+}
+
+static void start_thread(void)
+{
+    REQUIRE(pthread_create(&started, NULL, make_policy, NULL) == 0);
+    usleep(20000); /* the thread waits for a lock, which the child gives back later */
+}
+
+TEST_EACH(thread_of_a_handler_gets_the_locks_after_the_fork, WITH_THREADS == 0 ? 0 : 1)
+{
+    plan = (struct plan){.order = EARLIER, .phase = CHILD, .work = start_thread};
+    pid_t child = fork();
+    if (child == 0) {
+        child_start_watchdog();
+        REQUIRE(plan.worked == 1 && pthread_join(started, NULL) == 0);
+        _exit(0);
+    }
+    plan.work = NULL;
+    ck_assert_int_eq(child_wait(child), 0);
+}
+
 TEST_EACH(fork_handler_may_wait_for_new_thread_while_tracking_is_on, WITH_THREADS)
 {
     int was = api->tracking(1);
