@@ -3,7 +3,7 @@
     ./dev mutate --bindings                 ten mutants, always the same: each must be killed
     ./dev mutate --bindings --sample 300    300 mutants drawn by --seed; continues an earlier run
     ./dev mutate --bindings --sample 300 --record   the same, and write the figures of the docs
-    ./dev mutate --bindings --alive         try survivors again, after a test was added
+    ./dev mutate --bindings --alive         try survivors again, for longer, or after a test was added
     ./dev mutate --bindings FILE ...        mutants of some files
 
 Each mutant is one small fault in a C file of bindings/src or a Python file of bindings/memrt, in a
@@ -53,6 +53,7 @@ FEW, FEW_SEED = 10, 1
 LEAST = 85.0
 AT_ONCE = 60  # tests of the first call of pytest
 BUDGET = 120  # seconds for the tests of one mutant, without tests that hang
+BUDGET_AGAIN = 600  # the same for a survivor that is tried again
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?::.+?)(?: - |$)", re.MULTILINE)
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 NOT_REACHED = "alive: not reached"
@@ -236,7 +237,8 @@ def run(*command: object, **options: object) -> bool:
 class Workshop:
     """A copy of the sources, built and installed into a virtual environment."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, budget: int = BUDGET) -> None:
+        self.budget = budget
         self.folder = WORK / f"worker-{number}"
         self.tree, self.cmake = self.folder / "tree", self.folder / "cmake"
         self.python = self.folder / "venv" / "bin" / "python"
@@ -341,7 +343,7 @@ class Workshop:
         doubtful: set[str] = set()  # failed once with the fault, and then passed
         for part in (tests[:AT_ONCE], tests[AT_ONCE:]):
             limit = 60 + 3 * reach.seconds(part)
-            while part and spent < BUDGET:
+            while part and spent < self.budget:
                 outcome, failed, seconds = self._pytest(part, limit, doubtful)
                 spent += seconds
                 if outcome == "passed":
@@ -353,6 +355,8 @@ class Workshop:
                         )
                     return f"{outcome}: {part[0]}"
                 if self._pytest([failed], limit)[0] == "passed":
+                    if self._fails_with_its_file(failed, limit, without):
+                        return f"{outcome}: {failed}"
                     doubtful.add(failed)
                 elif failed in self.stable or self._passes_without(failed, limit, without):
                     self.stable.add(failed)
@@ -360,6 +364,15 @@ class Workshop:
                 else:
                     self.unstable.add(failed)
         return "alive"
+
+    def _fails_with_its_file(
+        self, test: str, limit: float, without: Callable[[], Iterable[None]]
+    ) -> bool:
+        """Whether the file of the test fails because of the fault, as earlier tests leave state."""
+        file = test.partition("::")[0]
+        return self._pytest([file], limit)[0] != "passed" and self._passes_without(
+            file, limit, without
+        )
 
     def _passes_without(
         self, test: str, limit: float, without: Callable[[], Iterable[None]]
@@ -424,16 +437,18 @@ def forget_changed_functions() -> None:
 
 
 def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]:
-    """Return outcomes by key. Known outcomes are kept; `again` retries survivors."""
+    """Return outcomes by key. Known outcomes are kept; `again` retries unexplained survivors."""
     WORK.mkdir(parents=True, exist_ok=True)
     before = mutate.known(mutants, RESULTS)
     forget_changed_functions()
-    outcomes = {key: how for key, how in before.items() if not (again and how.startswith("alive"))}
+    explained = mutate.explained(EXPLAINED)
+    retried = {key for key, how in before.items() if how.startswith("alive")} - explained.keys()
+    outcomes = {key: how for key, how in before.items() if not again or key not in retried}
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:
         reach, idle = Reach(), SimpleQueue[Workshop]()
         for number in range(min(jobs, len(todo))):
-            workshop = Workshop(number)
+            workshop = Workshop(number, BUDGET_AGAIN if again else BUDGET)
             workshop.prepare()
             idle.put(workshop)
         done = itertools.count(1)
