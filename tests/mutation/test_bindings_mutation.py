@@ -76,6 +76,40 @@ def test_test_that_runs_at_a_crash_is_the_failed_test():
     assert bindings.failed_test("ImportError while loading conftest\n") is None
 
 
+TEST = "tests/test_a.py::test_one"
+REACH = type("Reach", (), {"seconds": lambda _, tests: 1.0})()
+
+
+@pytest.mark.parametrize(
+    ("failing", "outcome"),
+    [
+        ({("all", True), (TEST, True)}, f"killed: {TEST}"),
+        ({("all", True), ("tests/test_a.py", True)}, f"killed: {TEST}"),  # by an earlier test
+        ({("all", True), (TEST, True), (TEST, False)}, "alive"),
+        ({("all", True), ("tests/test_a.py", True), ("tests/test_a.py", False)}, "alive"),
+        ({("all", True)}, "alive"),
+        (set(), "alive"),
+    ],
+)
+def test_failure_counts_if_the_fault_is_its_reason(failing, outcome, monkeypatch):
+    """`failing` has what fails, and whether with the fault; deselected tests do not fail."""
+    workshop = object.__new__(bindings.Workshop)
+    workshop.budget, workshop.stable, workshop.unstable, faulty = 100, set(), set(), [True]
+
+    def run(tests, limit, doubtful=()):
+        name = tests[0] if len(tests) == 1 else "all"
+        fails = (name, faulty[0]) in failing and TEST not in {*doubtful, *workshop.unstable}
+        return ("killed", TEST, 1.0) if fails else ("passed", None, 1.0)
+
+    def without():
+        faulty[0] = False
+        yield
+        faulty[0] = True
+
+    monkeypatch.setattr(workshop, "_pytest", run)
+    assert workshop._ask([TEST, "tests/test_b.py::test_two"], REACH, without) == outcome
+
+
 def test_removed_test_is_not_there():
     own = "tests/mutation/test_bindings_mutation.py::test_removed_test"
     assert bindings.is_there(f"{own}_is_not_there")
