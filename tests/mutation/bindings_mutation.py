@@ -3,7 +3,7 @@
     ./dev mutate --bindings                 ten mutants, always the same: each must be killed
     ./dev mutate --bindings --sample 300    300 mutants drawn by --seed; continues an earlier run
     ./dev mutate --bindings --sample 300 --record   the same, and write the figures of the docs
-    ./dev mutate --bindings --alive         try survivors again, for longer, or after a test was added
+    ./dev mutate --bindings --alive         try unexplained survivors again, for longer
     ./dev mutate --bindings FILE ...        mutants of some files
 
 Each mutant is one small fault in a C file of bindings/src or a Python file of bindings/memrt, in a

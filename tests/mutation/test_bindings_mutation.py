@@ -92,7 +92,7 @@ REACH = type("Reach", (), {"seconds": lambda _, tests: 1.0})()
     ],
 )
 def test_failure_counts_if_the_fault_is_its_reason(failing, outcome, monkeypatch):
-    """`failing` has what fails, and whether with the fault; deselected tests do not fail."""
+    """`failing` has failing calls, each with or without the fault."""
     workshop = object.__new__(bindings.Workshop)
     workshop.budget, workshop.stable, workshop.unstable, faulty = 100, set(), set(), [True]
 
