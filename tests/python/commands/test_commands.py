@@ -570,6 +570,7 @@ def test_info_shows_versions_library_and_options():
     assert result.returncode == 0
     assert memrt.__version__ in result.stdout
     assert memrt.get_library() in result.stdout
+    assert "\n\nOptions, as environment variables:\n" in result.stdout
     for option in memrt.debug.options():
         assert option.name in result.stdout
         assert option.help in result.stdout
