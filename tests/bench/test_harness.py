@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import replace
 
@@ -360,7 +359,6 @@ def test_every_trace_query_is_timed():
     assert all(took > 0 for took in found.values())
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 def test_opening_of_a_page_is_measured():
     assert see.opening(200) > 0
 
