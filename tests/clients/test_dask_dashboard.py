@@ -31,9 +31,10 @@ def leak(size):
 def read(port, path):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
         return answer.read().decode()
-def latest(session):
-    found = [model.data for model in session.document.models if hasattr(model, "data")]
-    return max(data["time"][-1] for data in found if "time" in data)
+def shown_data(session):
+    return [model.data for model in session.document.models if hasattr(model, "data")]
+def times(session):
+    return [list(data["time"]) for data in shown_data(session) if "time" in data]
 def top(*options):
     command = [sys.executable, "-m", "memrt", "top", *options]
     return subprocess.check_output(command, text=True, timeout=100)
@@ -54,12 +55,11 @@ if __name__ == "__main__":
             if tasks == 3 and rows["leak"]["outlived"] and not rows["load"]["outlived"]:
                 break  # a heartbeat after the end of all tasks, with their results stored
             time.sleep(0.1)
-        session = pull_session(url=f"http://127.0.0.1:{port}/memrt")
-        found = [model.data for model in session.document.models if hasattr(model, "data")]
-        columns = sorted({name for data in found for name in data})
-        again = {"url": f"http://127.0.0.1:{port}/memrt", "session_id": session.id}
-        while latest(pull_session(**again)) == latest(session):  # the page is updated each second
-            time.sleep(0.1)
+        page = f"http://127.0.0.1:{port}/memrt"
+        session = pull_session(url=page)
+        columns = sorted({name for data in shown_data(session) for name in data})
+        while times(pull_session(url=page, session_id=session.id)) == times(session):
+            time.sleep(0.1)  # the page is updated each second
         session.close()
         (worker,) = client.scheduler_info()["workers"].values()
         lines = read(worker["services"]["dashboard"], "metrics").splitlines()
