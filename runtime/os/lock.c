@@ -357,11 +357,11 @@ void memrt__unlock_all(void)
 void memrt__lock_renew_all(void)
 {
     MEMRT__ASSERT(is_forking_thread);
+    reinit_free_locks();
     for (int rank = 0; rank < MEMRT__RANKS; rank++) {
-        if (is_free_in_forks((memrt__rank_t)rank)) {
-            reinit_lock((memrt__rank_t)rank);
-        } else { /* wakes threads that handlers of other libraries started in the child */
+        if (!is_free_in_forks((memrt__rank_t)rank)) {
             reset_counts((memrt__rank_t)rank);
+            /* wakes threads that handlers of other libraries started in the child */
             pthread_mutex_unlock(&locks[rank].mutex);
         }
     }
