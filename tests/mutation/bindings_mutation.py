@@ -442,8 +442,11 @@ def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]
     before = mutate.known(mutants, RESULTS)
     forget_changed_functions()
     explained = mutate.explained(EXPLAINED)
-    retried = {key for key, how in before.items() if how.startswith("alive")} - explained.keys()
-    outcomes = {key: how for key, how in before.items() if not again or key not in retried}
+    outcomes = {
+        key: how
+        for key, how in before.items()
+        if not again or key in explained or not how.startswith("alive")
+    }
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:
         reach, idle = Reach(), SimpleQueue[Workshop]()

@@ -381,7 +381,7 @@ TEST_EACH(soft_limit_above_the_limit_is_refused, PLACES)
     leave_place(&place);
 }
 
-/// Without the thread, which may see a request that is being refused.
+/// Without the pressure thread, which could count the request before the refusal.
 TEST(refused_request_is_no_rise)
 {
     place_t place = enter_place(POLICY);

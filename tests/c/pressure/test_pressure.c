@@ -9,7 +9,6 @@
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
-#include "runtime/os/lock.h"
 #include "runtime/policy/memory_limit.h"
 #include "runtime/pressure/pressure_callbacks.h"
 #include "runtime/pressure/pressure_thread.h"

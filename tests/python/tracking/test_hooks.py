@@ -384,7 +384,7 @@ def test_ninth_hook_is_refused_and_a_closed_place_is_reused():
     with pytest.raises(RuntimeError, match="at most 8 hooks can be open"):
         hook_all(refused)
     gc.collect()
-    assert sys.getrefcount(refused) == counts  # the end of the process keeps no function
+    assert sys.getrefcount(refused) == counts  # no exit handler keeps the function
     numbers = {hook._number for hook in hooks}
     for reused in range(1, 4):  # a late event of a closed hook must not reach another one
         hooks.pop(3).close()
