@@ -4,6 +4,8 @@
     ./dev mutate --bindings --sample 300    300 mutants drawn by --seed; continues an earlier run
     ./dev mutate --bindings --sample 300 --record   the same, and write the figures of the docs
     ./dev mutate --bindings --alive         try unexplained survivors again, for longer
+    ./dev mutate --bindings --alive FILE --tests TEST   the same with the given tests only, for
+                                            example new tests that the map lacks
     ./dev mutate --bindings FILE ...        mutants of some files
 
 Each mutant is one small fault in a C file of bindings/src or a Python file of bindings/memrt, in a
@@ -123,7 +125,9 @@ def find_tests_by_name(source: str) -> list[str]:
 class Reach:
     """Finds the tests that reach a line, the most promising tests first."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Sequence[str] = ()) -> None:
+        """Read the map. `given` are the tests of all mutants, in place of those of the map."""
+        self._given = [*given]
         results = COVERAGE / "results.json"
         found = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
         self._seconds: dict[str, float] = found.get("seconds", {})
@@ -147,6 +151,8 @@ class Reach:
 
     def find_tests_of(self, mutant: Mutant) -> list[str]:
         """Return test files or test names, as pytest takes them."""
+        if self._given:
+            return self._given
         if not self._measured(mutant.file):
             named = [test for test in self._by_file.get(mutant.file, []) if (ROOT / test).exists()]
             return named or self._order(mutant.file, find_tests_by_name(mutant.file))[:8]
@@ -436,8 +442,14 @@ def forget_changed_functions() -> None:
     RESULTS.write_text("".join(map(mutate.as_line, rows)), encoding="utf-8")
 
 
-def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]:
-    """Return outcomes by key. Known outcomes are kept; `again` retries unexplained survivors."""
+def run_mutants(
+    mutants: list[Mutant], again: bool, jobs: int, tests: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return outcomes by key. Known outcomes are kept; `again` retries unexplained survivors.
+
+    `tests` replace the tests of the map, for known survivors only: mutants without an outcome need
+    all tests.
+    """
     WORK.mkdir(parents=True, exist_ok=True)
     before = mutate.known(mutants, RESULTS)
     forget_changed_functions()
@@ -448,8 +460,10 @@ def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]
         if not again or key in explained or not how.startswith("alive")
     }
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
+    if tests:
+        todo = [mutant for mutant in todo if mutant.key in before]
     if todo:
-        reach, idle = Reach(), SimpleQueue[Workshop]()
+        reach, idle = Reach(tests), SimpleQueue[Workshop]()
         for number in range(min(jobs, len(todo))):
             workshop = Workshop(number, BUDGET_AGAIN if again else BUDGET)
             workshop.prepare()
@@ -467,7 +481,7 @@ def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]
 
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(judge, todo))
-    return {mutant.key: outcomes[mutant.key] for mutant in mutants}
+    return {mutant.key: outcomes[mutant.key] for mutant in mutants if mutant.key in outcomes}
 
 
 ABOUT = (
@@ -480,8 +494,13 @@ ABOUT = (
 def main() -> int:
     parser = mutate.parser_of("./dev mutate --bindings", __doc__, FEW_SEED)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
+    parser.add_argument(
+        "--tests", nargs="+", metavar="TEST", default=[], help="with --alive: run only these tests"
+    )
     parser.add_argument("--map", action="store_true", help=f"write {TESTS_OF.name} and stop")
     options = parser.parse_args()
+    if options.tests and not options.alive:
+        parser.error("--tests needs --alive: only known survivors may run a part of the tests")
     if options.map:
         write_test_map(Reach())
         return 0
@@ -489,7 +508,7 @@ def main() -> int:
     mutants = [m for m in every if m.file in options.files] if options.files else every
     if options.sample or not options.files:
         mutants = mutate.drawn(mutants, options.sample or FEW, options.seed)
-    outcomes = run_mutants(mutants, options.alive, options.jobs)
+    outcomes = run_mutants(mutants, options.alive, options.jobs, options.tests)
     plain = {key: how.partition(":")[0] if "alive" in how else how for key, how in outcomes.items()}
     verdict = Verdict(plain, mutate.explained(EXPLAINED), LEAST)
     found = list(verdict.faults())

@@ -110,6 +110,20 @@ def test_failure_counts_if_the_fault_is_its_reason(failing, outcome, monkeypatch
     assert workshop._ask([TEST, "tests/test_b.py::test_two"], REACH, without) == outcome
 
 
+def test_given_tests_run_for_known_survivors_only(monkeypatch, tmp_path):
+    killed, survivor, unknown = mutate.all_mutants([FILE])[:3]
+    results = tmp_path / "outcomes.jsonl"
+    mutate.keep(killed, "killed: x", results)
+    mutate.keep(survivor, "alive", results)
+    monkeypatch.setattr(bindings, "WORK", tmp_path)
+    monkeypatch.setattr(bindings, "RESULTS", results)
+    monkeypatch.setattr(bindings.Workshop, "prepare", lambda _: None)
+    judge = lambda _, mutant, reach: f"killed: {reach.find_tests_of(mutant)}"  # noqa: E731
+    monkeypatch.setattr(bindings.Workshop, "judge", judge)
+    outcomes = bindings.run_mutants([killed, survivor, unknown], True, 1, [TEST])
+    assert outcomes == {killed.key: "killed: x", survivor.key: f"killed: {[TEST]}"}
+
+
 def test_removed_test_is_not_there():
     own = "tests/mutation/test_bindings_mutation.py::test_removed_test"
     assert bindings.is_there(f"{own}_is_not_there")
