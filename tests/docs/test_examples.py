@@ -17,6 +17,7 @@ compile. If the block is a named script, the c and sh blocks after it also run o
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -30,6 +31,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import pytest
+from waiting import only_user_of_dead_pages
 
 pytestmark = pytest.mark.slow
 
@@ -150,7 +152,9 @@ RUNNERS: dict[str, Callable[[Block, Path], str]] = {
 
 def run_block(block: Block, folder: Path) -> None:
     assert block.language in RUNNERS, f"unknown language {block.language!r}"
-    assert RUNNERS[block.language](block, folder) == block.output
+    alone = only_user_of_dead_pages() if "--clean" in block.text else contextlib.nullcontext()
+    with alone:
+        assert RUNNERS[block.language](block, folder) == block.output
 
 
 def run_pages(page: Path, folder: Path) -> None:

@@ -18,6 +18,7 @@ import memrt
 import pytest
 from memrt._process import outside
 from memrt._telemetry import stats_pages
+from waiting import only_user_of_dead_pages
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +203,7 @@ def test_sort_option_orders_the_rows(process):
 
 
 def test_killed_process_is_listed_until_clean():
-    with sharing() as process:
+    with only_user_of_dead_pages(), sharing() as process:
         process.kill()
         process.wait(timeout=30)
         (one,) = json.loads(top(process.pid, "--json").stdout)["processes"]
