@@ -17,7 +17,7 @@ import memrt.dask
 import numpy as np
 import pytest
 from memrt._dask import cluster as calls
-from memrt._dask import plugin, tasks
+from memrt._dask import heartbeat, plugin, tasks
 from memrt._policy.live_policies import default_policy
 
 CLUSTER = """\
@@ -464,6 +464,23 @@ def test_handler_of_another_library_stays_outside_of_tasks():
         assert (message["name"], memrt.handler_name()) == ("memrt", "memrt:other")
     finally:
         memrt._memrt.set_handler(before)
+
+
+def test_tasks_use_the_policy_of_the_process(monkeypatch):
+    monkeypatch.setattr(plugin, "_workers", {1})
+    run = plugin._hooked(lambda *arguments: {"name": memrt.handler_name()})
+    memrt.enable(memrt.Policy(name="own"))
+    try:
+        assert run(None, None, None, "policy-task-1")["name"] == "memrt:own"
+    finally:
+        memrt.disable()
+
+
+def test_heartbeat_has_the_prefixes_with_most_live_bytes(monkeypatch):
+    rows = [(f"task{number}", 1, number, 100 - number, True) for number in range(20)]
+    monkeypatch.setattr(heartbeat, "prefix_rows", lambda: rows)
+    found = [row[0] for row in heartbeat.Heartbeat().read([])["prefixes"]]
+    assert found == [f"task{number}" for number in range(19, 3, -1)]
 
 
 def test_failed_task_frees_its_variables():

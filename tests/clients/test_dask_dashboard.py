@@ -58,8 +58,12 @@ if __name__ == "__main__":
         page = f"http://127.0.0.1:{port}/memrt"
         session = pull_session(url=page)
         columns = sorted({name for data in shown_data(session) for name in data})
-        while times(pull_session(url=page, session_id=session.id)) == times(session):
-            time.sleep(0.1)  # the page is updated each second
+        for _ in range(300):  # the page is updated each second
+            if times(pull_session(url=page, session_id=session.id)) != times(session):
+                break
+            time.sleep(0.1)
+        else:
+            sys.exit("the page was not updated")
         session.close()
         (worker,) = client.scheduler_info()["workers"].values()
         lines = read(worker["services"]["dashboard"], "metrics").splitlines()

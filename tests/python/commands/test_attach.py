@@ -19,7 +19,7 @@ import pytest
 from memrt._profile.recording import loads
 from memrt._telemetry import stats_pages
 from memrt.commands.attaching import attach as command
-from memrt.commands.attaching import inside, symbols, target
+from memrt.commands.attaching import inside, symbols, target, tracing
 from memrt.commands.attaching.mailbox import Mailbox
 from memrt.commands.attaching.payload import as_statement, payload
 from memrt.commands.live_view import asked_sites
@@ -307,6 +307,15 @@ sys.stdin.read()
         for _ in range(5):
             assert attach(process.pid, "--wait", "60").returncode == 0
         assert process.stdout.readline() == "1\n"
+
+
+def test_stopped_process_is_not_traced_afterwards():
+    with running(SERVICE) as process:
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        for _ in range(2):  # a process has one tracer at most
+            with pytest.raises(tracing.TraceError, match="is stopped"):
+                tracing.call_in_main_thread(process.pid, 0, 0, b"")
 
 
 def test_signals_during_attach_are_delivered():

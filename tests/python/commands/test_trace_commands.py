@@ -386,9 +386,10 @@ def test_pprof_output_of_last_events_has_no_negative_values(script, tmp_path):
 def test_pprof_output_of_a_recording_has_its_peak_and_total(script, tmp_path):
     script.write_text("import os\nos.fork() and os.wait()\n" + PROGRAM)
     options = ["--quiet", "--children", "--native", "2", "--record", "r"]
-    assert run_memrt("run", *options, script, cwd=tmp_path).returncode == 0
+    assert run_memrt("run", *options, script, "0", cwd=tmp_path).returncode == 0
     assert run_memrt("convert", "r", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
-    _, rows = decoded_profile(tmp_path / "p")
+    profile, rows = decoded_profile(tmp_path / "p")
+    assert profile.string_table[profile.mapping[0].filename] == script.name
     documents = loads((tmp_path / "r").read_bytes())
     assert len(documents) == 2
     assert {labels["process"] for _, labels, _ in rows} == {str(each["pid"]) for each in documents}
