@@ -10,7 +10,6 @@ failures.
 from __future__ import annotations
 
 import gc
-import itertools
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from memrt import _memrt
 from memrt._policy import handlers
 from memrt.testing import fail_allocations
 
+DENSE = 64  # points of a call before this number all fail in a quick run; of later points a sample
 MOST = 5000  # maximum number of failure points of a call; more points mean an endless loop
 
 
@@ -133,18 +133,26 @@ def meet(case: Case, fault: Fault, nth: int, goes_on: bool) -> bool:
     return refused
 
 
-def count(name: str, case: Case, fault: Fault, goes_on: bool) -> Count:
+def numbers(quick: bool) -> Iterator[int]:
+    """Yield the numbers of the failure points to try: all, or for a quick run a sample."""
+    nth = 1
+    while True:
+        yield nth
+        nth += nth // 8 if quick and nth >= DENSE else 1
+
+
+def count(name: str, case: Case, fault: Fault, goes_on: bool, quick: bool = False) -> Count:
     """Let each failure point of a case fail in turn, until the call has no further point."""
     refused = 0
-    for nth in itertools.count(1):
+    for tried, nth in enumerate(numbers(quick)):
         try:
             refused += meet(case, fault, nth, goes_on)
         except Exception as error:
             mode = "from there on" if goes_on else "once"
             raise WrongError(f"{name}, {fault.name} {nth} {mode}: {error}") from error
         if fault.points() < nth:
-            return Count(name, fault.name, nth - 1, refused)
-        if nth == MOST:
+            return Count(name, fault.name, tried, refused)
+        if nth >= MOST:
             raise WrongError(f"{name}: more than {MOST} points of {fault.name}")
     raise AssertionError
 
@@ -152,11 +160,12 @@ def count(name: str, case: Case, fault: Fault, goes_on: bool) -> Count:
 def both(name: str, case: Case, fault: Fault, quick: bool) -> Iterator[Count]:
     """Let each failure point fail alone, and together with all later points.
 
-    With `quick`, failure points of Python's allocators, most of all points, fail alone only.
+    With `quick`, failure points of Python's allocators, most of all points, fail alone only, and
+    calls with many points fail at some of them.
     """
     alone = fault.name == "python" and (quick or case.sets_context)  # the context may crash
     for goes_on in (False,) if alone else (False, True):
-        yield count(name, case, fault, goes_on)
+        yield count(name, case, fault, goes_on, quick)
 
 
 def listen() -> None:

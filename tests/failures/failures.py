@@ -1,7 +1,7 @@
 """Inject a failure at every failure point of every public call: `./dev verify failures`.
 
     ./dev verify failures            C, Python and Numba; writes its section of docs/reliability.md
-    ./dev verify failures --quick    C and Python, fewer failures together, and writes nothing
+    ./dev verify failures --quick    C and Python, fewer failure points, and writes nothing
 
 Failure points are memory requests of memrt, of Python's allocators and of the C library's heap,
 and mappings, advice and threads. Each point fails alone, and together with all later points. To
