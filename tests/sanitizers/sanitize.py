@@ -45,7 +45,7 @@ def use(tool: Tool, whole: bool) -> Finding:
     """Build memrt, check the tool against the seeded bugs, and run the tests."""
     print(f"→ {tool.title}", flush=True)
     commit = page.commit()
-    tool.build()
+    tool.build(whole)
     before = processor_seconds()
     overlooked = tool.overlooked()
     watched = tool.watch(whole) if not overlooked else Watched(0, [])

@@ -23,7 +23,7 @@ class Double(Tool):
     def version(self) -> str:
         return "1"
 
-    def build(self) -> None:
+    def build(self, whole: bool) -> None:
         pass
 
     def report_of(self, fault: str) -> str:
