@@ -51,6 +51,7 @@ print("both")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CAN_LACK_GIL, reason="calls of such a module crash with Numba 0.68.1 alone")
 @pytest.mark.parametrize("runtime", ["stock", "memrt"])
 def test_module_compiled_ahead_of_time_works_beside_jitted_code(run_python, runtime):

@@ -108,6 +108,7 @@ print(*walk(unittest.defaultTestLoader.loadTestsFromName("numba.tests.{module}")
     return run(core_module, "-c", code).stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_runtime_tests_of_numba_pass_on_the_core(core_module, tmp_path, module):
     tests = list_tests(module, core_module)

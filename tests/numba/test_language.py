@@ -323,6 +323,7 @@ assert stats.alloc - stats.free == stats.mi_alloc - stats.mi_free == 0, stats
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frames", ["0", "3"])
 def test_debug_option_of_numba_marks_fresh_memory(run_python, frames):
     """Newer versions of Numba can print the Python call stack at each change of a count."""
@@ -362,6 +363,7 @@ def work(n):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("writer", "reader"), [("stock", "memrt"), ("memrt", "stock")])
 def test_cached_code_runs_on_the_other_runtime(run_python, tmp_path, writer, reader):
     (tmp_path / "cached_functions.py").write_text(CACHED_FUNCTIONS)

@@ -198,6 +198,7 @@ def run_command(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [[], ["-I"], ["-E"], ["-s"], ["-P"]], ids="".join)
 def test_run_numba_puts_program_and_children_on_memrt(tmp_path, flags):
     if flags == ["-P"] and sys.version_info < (3, 11):

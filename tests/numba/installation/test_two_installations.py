@@ -13,6 +13,8 @@ import memrt
 import memrt.numba
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(memrt.__file__).parent
 # Another version of the same length, because bytes in the library are replaced. The last digit
 # stays, because another string such as "0" may share the last bytes.

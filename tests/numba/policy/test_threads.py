@@ -67,10 +67,15 @@ def results():
     return run
 
 
+def layers_and_cases():
+    """Yield parameters. Numba prefers TBB; tests of the other layers are slow."""
+    for layer, cases in CASES.items():
+        marks = () if layer == "tbb" else (pytest.mark.slow,)
+        yield from (pytest.param(layer, case, marks=marks) for case in cases)
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("layer", "case"), [(layer, case) for layer, cases in CASES.items() for case in cases]
-)
+@pytest.mark.parametrize(("layer", "case"), layers_and_cases())
 def test_parallel_loops_belong_to_policy_and_scope(results, layer, case):
     if layer == "tbb" and platform.machine() != "x86_64":
         pytest.skip("TBB has wheels for x86-64 only")

@@ -1,10 +1,10 @@
 """Test Numba on memrt: the work behind `./dev suites numba`.
 
-    ./dev suites numba             our tests, and the part of Numba's own tests that uses every
-                                   helper
+    ./dev suites numba             our tests without slow ones, and the part of Numba's own tests
+                                   that uses every helper
     ./dev suites numba PATTERN     Numba's own tests in classes with PATTERN in their names
-    ./dev suites numba --all       all of Numba's leak-checked tests; takes hours; continues after
-                                   an interruption; writes the results into
+    ./dev suites numba --all       our slow tests, and all of Numba's leak-checked tests; takes
+                                   hours; continues after an interruption; writes the results into
                                    docs/guide/numba/overview.md
     ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
                                    matrix.json, or on the versions that begin with the given number
@@ -58,11 +58,15 @@ def numba_examples() -> list[str]:
     return [f"{test}[{page.relative_to(ROOT)}]" for page in pages]
 
 
-def run_our_tests(python: Path, jobs: int) -> bool:
+def run_our_tests(python: Path, jobs: int, chosen: str = "slow or not slow") -> bool:
+    """Run the tests that a mark expression chooses, and the examples of the documentation."""
     limit = "timeout=900"  # a test may wait 300 s for each child process
     options = ("-q", "-n", str(jobs), "--dist", "worksteal", "-o", limit)
-    command = [python, "-m", "pytest", *options, "tests/numba", *numba_examples()]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    codes = [
+        subprocess.run([python, "-m", "pytest", *options, *tests], cwd=ROOT, check=False).returncode
+        for tests in (["-m", chosen, "tests/numba"], numba_examples())
+    ]
+    return not any(codes)
 
 
 def run_numbas_tests(
@@ -85,8 +89,8 @@ def run_numbas_tests(
 
 
 def check_part(python: Path, jobs: int) -> bool:
-    """Run our tests, and the part of Numba's tests that uses every helper."""
-    ours = run_our_tests(python, jobs)
+    """Run our tests without slow ones, and the part of Numba's tests that uses every helper."""
+    ours = run_our_tests(python, jobs, "not slow")
     suite = Suite(python, WORK)
     found = run_numbas_tests(suite, CI_PART, jobs, quick=True)
     missing = comparison.missing_helpers(suite, found)
@@ -96,10 +100,11 @@ def check_part(python: Path, jobs: int) -> bool:
 
 
 def check_all(python: Path, jobs: int) -> bool:
+    ours = run_our_tests(python, jobs, "slow")
     suite = Suite(python, WORK)
     found = run_numbas_tests(suite, ("*",), jobs)
     comparison.write_into(PAGE, comparison.report(suite, found))
-    return found.is_good
+    return ours and found.is_good
 
 
 def check_free_threaded(jobs: int) -> bool:
