@@ -425,7 +425,7 @@ def record(name: str, title: str, about: str, verdict: Verdict, mutants: int, se
         "with the same machine code": verdict.count("same"),
         "survivors": len(verdict.alive),
         "survivors with an explanation": len(verdict.alive) - len(verdict.unexplained),
-        "found, of found mutants and survivors": f"{verdict.percent:.1f} %",
+        page.FOUND: f"{verdict.percent:.1f} %",
     }
     page.record(name, title, about, facts)
 

@@ -49,6 +49,8 @@ RECORDS = (
     "docs/guide/services/clusters.md",
 )
 
+FOUND = "found, of found mutants and survivors"
+
 # Facts of each section that the summary shows.
 SUMMARY = {
     "failure-points": ("functions", "points"),
@@ -60,7 +62,9 @@ SUMMARY = {
     "exits": ("rounds", "minutes"),
     "weak-memory": ("orders taken away",),
     "coverage": ("branches", "taken"),
+    "coverage-bindings": ("extension, taken", "package, taken"),
     "mutation": ("drawn", "found, of the others"),
+    "mutation-bindings": ("drawn", FOUND),
     "checking": ("overrun, seeded and found",),
     "conformance": ("subjects", "clauses tried"),
     "findings": ("found and fixed",),
