@@ -25,8 +25,9 @@ from pieces import watched
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "sanitize"
 LIMIT = 3600  # seconds for all Python tests
-PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
-            "opentelemetry-sdk", "prometheus-client", "protobuf")  # fmt: skip
+PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "Jinja2", "jsonschema",
+            "matplotlib", "opentelemetry-sdk", "perfetto", "prometheus-client", "protobuf", "rich",
+            "shtab")  # fmt: skip
 TEST_LIMIT = 1800  # seconds for one Python test, which is slower under a sanitizer
 
 
@@ -144,7 +145,10 @@ class OfPython(Tool):
     """
 
     name = "python"
-    title = "AddressSanitizer, UndefinedBehaviorSanitizer, LeakSanitizer: Python tests"
+    title = (
+        "AddressSanitizer, UndefinedBehaviorSanitizer, LeakSanitizer: Python tests that are not "
+        "marked as slow"
+    )
     planted = {"overrun": "heap-buffer-overflow", "leak": "detected memory leaks"}  # noqa: RUF012
     kinds = "address,undefined"
     part = (
@@ -182,7 +186,8 @@ class OfPython(Tool):
         junit = WORK / "junit.xml"
         junit.unlink(missing_ok=True)
         files = [f"tests/python/{name}" for name in self.part]
-        chosen = ("tests/python",) if whole else files
+        processes = ("-n", str(os.cpu_count()), "--dist", "worksteal")
+        chosen = (*processes, "-m", "not slow", "tests/python") if whole else files
         limit = f"timeout={TEST_LIMIT}"
         end = self._run("-m", "pytest", "-q", "-o", limit, f"--junit-xml={junit}", *chosen)
         cases = list(cases_in(junit)) if junit.exists() else []
