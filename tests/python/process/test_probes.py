@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -22,7 +23,7 @@ ARGUMENTS = {"alloc": 4, "free": 4, "resize": 4, "failure": 2}
 PROGRAM = """
 import memrt, memrt.testing
 with open("/proc/self/comm", "w") as file:
-    file.write("watched")
+    file.write("NAME")
 kept = memrt.alloc(7001)
 for _ in range(30):
     memrt.alloc(7001)
@@ -132,16 +133,19 @@ def bpftrace():
             pytest.skip("the kernel refuses probes of programs")
 
 
+NAME = f"watched{os.getpid()}"[-15:]  # of the program's process; other tests run the program, too
+
+
 @pytest.fixture
 def program(tmp_path):
     path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
+    path.write_text(PROGRAM.replace("NAME", NAME))
     return path
 
 
 def test_bpftrace_counts_allocations_frees_resizes_and_failures(bpftrace, program):
     at = f"usdt:{memrt.get_library()}:memrt"
-    mine = '/comm == "watched"/'  # other processes have blocks of 17 bytes, too
+    mine = f'/comm == "{NAME}"/'  # other processes have blocks of 17 bytes, too
     script = f"""
         {at}:alloc {mine} {{
             if (arg1 == 7001) {{ @allocated = count(); @at[arg0] = 1; }}
@@ -152,8 +156,10 @@ def test_bpftrace_counts_allocations_frees_resizes_and_failures(bpftrace, progra
             if (arg1 == 7001) {{ @freed = count(); if (@at[arg0] == 0) {{ @odd = count(); }} }}
             if (arg1 == 17) {{ @tiny_freed = count(); }}
         }}
-        {at}:resize /arg2 == 7002/ {{ @size = sum(arg3); if (@array == arg0) {{ @is = count(); }} }}
-        {at}:failure /arg0 == 7003/ {{ @refused = count(); }}
+        {at}:resize {mine} {{
+            if (arg2 == 7002) {{ @size = sum(arg3); if (@array == arg0) {{ @is = count(); }} }}
+        }}
+        {at}:failure {mine} {{ if (arg0 == 7003) {{ @refused = count(); }} }}
         END {{ clear(@at); clear(@array); }}
     """
     shown = watched(script, sys.executable, str(program))
