@@ -114,8 +114,8 @@ def main() -> int:
     )
     parser.add_argument("tools", nargs="*", metavar="TOOL", help="tool to run; default: all")
     parser.add_argument(
-        "--all", action="store_true", help="run every test, not only the part of the gate, "
-        "and write the results into docs/reliability.md",
+        "--all", action="store_true", help="run all tests but slow ones of Python, not only the "
+        "part of the gate, and write the results into docs/reliability.md",
     )  # fmt: skip
     options = parser.parse_args()
     if unknown := set(options.tools) - set(names):

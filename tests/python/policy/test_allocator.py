@@ -264,27 +264,6 @@ def test_arrays_made_inside_allocate_use_default_allocator():
     assert not arena.live
 
 
-def test_block_made_inside_allocate_is_freed_in_reused_memory():
-    kept = []
-
-    def allocate(nbytes, alignment):
-        kept.append(np.empty(40, "u1"))  # from the same policy, so from the default allocator
-        return aligned_buffer(nbytes, alignment)
-
-    def use():
-        np.empty(1000)
-        kept.clear()
-
-    policy = memrt.Policy(allocator=allocate)
-    before = memrt.stats().live
-    with memrt.Policy(name="reused"):
-        old = [np.full(size, 255, "u1") for size in range(40, 80) for _ in range(4)]
-    del old
-    with policy:
-        use()
-    assert memrt.stats().live == before
-
-
 def test_free_may_drop_further_blocks_of_the_policy():
     arena, kept = Arena(), {}
 
