@@ -62,6 +62,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "dwfl_begin": (c_void_p, [c_void_p]),
+    "dwfl_end": (None, [c_void_p]),
     "dwfl_report_offline": (c_void_p, [c_void_p, c_char_p, c_char_p, c_int]),
     "dwfl_report_end": (c_int, [c_void_p, c_void_p, c_void_p]),
     "dwfl_module_info": (c_char_p, [c_void_p, c_void_p, POINTER(c_uint64), *[c_void_p] * 5]),
@@ -119,6 +120,7 @@ class _Module:
         name = os.fsencode(file)
         module = session and library.dwfl_report_offline(session, name, name, -1)
         if not module:
+            library.dwfl_end(session)
             return None
         library.dwfl_report_end(session, None, None)
         return cls(library, module, callbacks)

@@ -17,6 +17,7 @@ import memrt
 import numpy as np
 import pytest
 from memrt import _memrt
+from memrt._tracking import debug_info
 
 
 @pytest.fixture
@@ -169,6 +170,27 @@ def test_native_frames_have_names_and_lines_of_debug_information(native_buffer):
     assert "allocate_in_helper" in source[outer.line - 1]
     assert f"native_site.c:{inner.line})" in str(inner)
     assert inner.file == outer.file != inner.source
+
+
+class SessionCounts:
+    """Forwards calls to libdw, and counts opened and closed sessions."""
+
+    def __init__(self, library) -> None:
+        self.library, self.opened, self.closed = library, 0, 0
+
+    def __getattr__(self, name):
+        self.opened += name == "dwfl_begin"
+        self.closed += name == "dwfl_end"
+        return getattr(self.library, name)
+
+
+def test_file_without_symbols_leaves_no_session_of_libdw_open(monkeypatch, tmp_path):
+    counts = SessionCounts(debug_info._load())
+    monkeypatch.setattr(debug_info, "_load", lambda: counts)
+    file = tmp_path / "text.so"
+    file.write_text("not a shared object")
+    assert debug_info.native_line(str(file), None, 100) == (None, 100, None, 0)
+    assert (counts.opened, counts.closed) == (1, 1)
 
 
 def test_native_frames_omit_the_interpreter_loop():
