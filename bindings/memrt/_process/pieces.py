@@ -79,14 +79,15 @@ class Pieces:
         """Return the ranges of the pieces of :meth:`unknown`, with neighbours joined.
 
         A block may lie in several mappings, because NumPy advises huge pages for a part of a block.
+        Ranges without a page in memory are left out.
         """
-        ranges: list[tuple[int, int]] = []
+        ranges: list[list[int]] = []  # start, end, resident bytes of the mappings
         for piece in self.unknown():
-            if ranges and ranges[-1][1] == piece.start:
-                ranges[-1] = (ranges[-1][0], piece.end)
-            else:
-                ranges.append((piece.start, piece.end))
-        return ranges
+            if not ranges or ranges[-1][1] != piece.start:
+                ranges.append([piece.start, piece.end, 0])
+            ranges[-1][1] = piece.end
+            ranges[-1][2] += piece.mapping.resident
+        return [(start, end) for start, end, resident in ranges if resident]
 
     def find_unknown(self, address: int) -> Piece | None:
         """Return the piece with an address, if the kind of the piece is not known yet."""
@@ -143,13 +144,22 @@ def _divide(parts: list[Piece], memory: Memory) -> list[int]:
     resident = parts[0].mapping.resident
     if len(parts) == 1 or resident == 0:
         return [resident if part is parts[0] else 0 for part in parts]
-    return _scaled([_weight(part, memory) for part in parts], resident)
+    return _scaled(_weights(parts, resident, memory), resident)
 
 
-def _weight(part: Piece, memory: Memory) -> int:
-    """Return the pages in memory; where the system does not know, all pages in proportion."""
-    present = memory.present(part.start, part.end)
-    return part.end - part.start if present is None else int(present.sum())
+def _weights(parts: list[Piece], resident: int, memory: Memory) -> list[int]:
+    """Return the bytes of each piece in memory.
+
+    Pieces whose pages are not known have the rest of the mapping, in proportion to their sizes.
+    """
+    present = [memory.present(part.start, part.end) for part in parts]
+    known = [0 if pages is None else int(pages.sum()) * PAGE for pages in present]
+    unknown = [
+        part.end - part.start if pages is None else 0
+        for part, pages in zip(parts, present, strict=True)
+    ]
+    rest = max(resident - sum(known), 0) / max(sum(unknown), 1)
+    return [have + int(size * rest) for have, size in zip(known, unknown, strict=True)]
 
 
 def _scaled(weights: list[int], total: int) -> list[int]:

@@ -14,6 +14,10 @@ CLEAR_REFS = "/proc/self/clear_refs"
 _RESTART_PEAK = b"5"  # command of CLEAR_REFS
 _KB = 1024  # bytes of a "kB" in /proc
 _PRESENT, _SWAPPED = np.uint64(1 << 63), np.uint64(1 << 62)  # highest bits of a page's entry
+_PART = 1 << 20  # bytes of entries that one read takes
+# Longest range whose pages are read, in about 0.4 s. Sanitizers and drivers reserve more address
+# space, up to 20 TiB, and use little of it.
+_LONGEST = 256 << 30
 _HEX = b"0123456789abcdef"  # first characters of a line with addresses
 
 
@@ -123,33 +127,37 @@ class Memory:
 
     def present(self, start: int, end: int) -> npt.NDArray[np.bool_] | None:
         """Return for each page of a range whether the page is in memory. None: not known."""
-        entries = self._entries(start, end)
-        return None if entries is None else entries >= _PRESENT
+        return self._are_at_least(_PRESENT, start, end)
 
     def used(self, start: int, end: int) -> npt.NDArray[np.bool_] | None:
         """Return for each page of a range whether the page exists: in memory, or in swap space.
 
         A page that does not exist was never written or read. None: not known.
         """
-        entries = self._entries(start, end)
-        return None if entries is None else entries >= _SWAPPED
+        return self._are_at_least(_SWAPPED, start, end)
 
-    def _entries(self, start: int, end: int) -> npt.NDArray[np.uint64] | None:
-        """Return the kernel's entries of the pages of a range; None: not known."""
-        wanted = (end - start) // PAGE * 8
-        entries = b""
+    def _are_at_least(self, state: np.uint64, start: int, end: int) -> npt.NDArray[np.bool_] | None:
+        """Return for each page of a range whether the kernel's entry is at least `state`.
+
+        None: not known, or the range is address space beyond _LONGEST.
+        """
+        if self._pages < 0 or end - start > _LONGEST:
+            return None
+        found = np.zeros((end - start) // PAGE, np.bool_)
+        done = 0
         try:
-            while self._pages >= 0 and len(entries) < wanted:
-                offset = start // PAGE * 8 + len(entries)
-                part = os.pread(self._pages, wanted - len(entries), offset)
-                if not part:
-                    break
-                entries += part
+            while done < len(found):
+                size = min(_PART, (len(found) - done) * 8)
+                entries = np.frombuffer(
+                    os.pread(self._pages, size, (start // PAGE + done) * 8), np.uint64
+                )
+                if not len(entries):
+                    return None
+                found[done : done + len(entries)] = entries >= state
+                done += len(entries)
         except OSError:
             return None
-        if len(entries) < wanted:
-            return None
-        return np.frombuffer(entries, np.uint64)
+        return found
 
     def present_pages(self, start: int, end: int) -> list[int]:
         """Return the addresses of the pages of a range that are in memory."""

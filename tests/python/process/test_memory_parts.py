@@ -118,6 +118,46 @@ def test_account_without_pages_divides_in_proportion(monkeypatch):
     }
 
 
+class VastMemory(FakeMemory):
+    """Memory whose pages are known for ranges of at most 8 pages."""
+
+    def present(self, start, end):
+        return super().present(start, end) if end - start <= 8 * PAGE else None
+
+
+def test_pieces_without_known_pages_have_the_rest_of_a_mapping():
+    divided = unknown(anonymous(0, 40 * PAGE, resident=10 * PAGE))
+    divided.claim(18 * PAGE, 22 * PAGE, Kind.PYTHON)
+    divided.claim(22 * PAGE, 40 * PAGE, Kind.STACK)
+    assert found(divided, VastMemory()) == {
+        Kind.PYTHON: 4 * PAGE,
+        Kind.STACK: 3 * PAGE,
+        Kind.UNKNOWN: 3 * PAGE,
+    }
+
+
+RESERVED = """
+import ctypes, resource, memrt
+TIB = 1 << 40
+library = ctypes.CDLL(None)
+library.mmap.restype = ctypes.c_void_p
+library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+PRIVATE, NOTHING, READ_AND_WRITE = 0x4022, 0, 3  # anonymous memory that needs no commitment
+reserved = library.mmap(None, 8 * TIB, NOTHING, PRIVATE, -1, 0)
+used = library.mmap(None, 8 * TIB, READ_AND_WRITE, PRIVATE, -1, 0)
+assert None not in (reserved, used) and 2**64 - 1 not in (reserved, used)
+ctypes.memset(used, 1, 1 << 20)
+memory = memrt.debug.process_memory()
+assert sum(part.resident for part in memory.parts().values()) == memory.resident
+assert memory.rest.resident >= 1 << 20
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - memory.resident)
+"""
+
+
+def test_reserved_address_space_costs_no_memory(run_python):
+    assert int(run_python(RESERVED).stdout) < 200 << 20  # all entries of the pages: 32 GiB
+
+
 def test_claim_splits_pieces_and_keeps_known_kinds():
     divided = unknown(anonymous(0, 4 * PAGE), anonymous(4 * PAGE, 8 * PAGE))
     divided.claim(PAGE, 6 * PAGE + 1, Kind.PYTHON)
