@@ -155,8 +155,8 @@ static uint64_t fail_each_twice(const fault_t *fault, const slot_t *slot, size_t
 {
     uint64_t points = 0;
     /* Two rounds: in the first round tables grow. In the second round they have room, so different
-     * requests fail. */
-    for (int round = 0; round < 2; round++) {
+     * requests fail. A slot without such requests in the first round has none in the second. */
+    for (int round = 0; round < 2 && (round == 0 || points > 0); round++) {
         points += fail_each(fault, slot, 0, refusals);
         points += fail_each(fault, slot, 1, refusals);
     }

@@ -42,6 +42,14 @@ void suite_add(const TTest *test, int count)
     entries[entry_count++] = (entry_t){test, count};
 }
 
+void suite_mark(const char *file, int line)
+{
+    static unsigned marks;
+    if (marks++ < 1000 || marks % 64 == 0) {
+        _mark_point(file, line);
+    }
+}
+
 _Noreturn void suite_fail(const char *file, int line, const char *condition)
 {
     fprintf(stderr, "%s:%d: required: %s\n", file, line, condition);

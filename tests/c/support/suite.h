@@ -18,6 +18,18 @@
 /// Tests register themselves; suite.c has main. Around each test, a fixture checks that the test
 /// leaves statistics, live set and policies as they were before.
 
+/* Check sends a message through a pipe for each assertion that holds. In loops, the messages took a
+ * fifth of the time of a test. */
+#undef ck_assert_msg
+#define ck_assert_msg(expr, ...)                                                                   \
+    ((expr)                                                                                        \
+         ? suite_mark(__FILE__, __LINE__)                                                          \
+         : _ck_assert_failed(__FILE__, __LINE__, "Assertion '" #expr "' failed", ##__VA_ARGS__))
+
+/// Tell Check where an assertion held: for the first thousand of a process, then for one in 64. The
+/// report of a crash names the last place, with the words "after this point".
+void suite_mark(const char *file, int line);
+
 /// API table; main gets it before the first test.
 extern const memrt_api_t *api;
 
