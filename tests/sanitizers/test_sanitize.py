@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import page
 import pytest
 import sanitize
-from tools import TOOLS, Tool, Watched, cases_in
+from tools import TOOLS, OfPython, Tool, Watched, cases_in
 
 SOME_TESTS = Watched(3, [])
 
@@ -87,3 +89,22 @@ def test_what_junit_says_is_read_and_what_was_skipped_is_no_test(tmp_path):
     )
     found = [(case.name, case.failed, case.said) for case in cases_in(file)]
     assert found == [("a::good", False, ""), ("a::bad", True, "why"), ("a::wrong", True, "how")]
+
+
+def test_notice_about_a_thread_is_no_report_and_a_leak_is_one(tmp_path):
+    tool = OfPython()
+    tool._reports = tmp_path
+    notice = "==5==Running thread 4 was not suspended. False leaks are possible.\n"
+    (tmp_path / "report.1").write_text(notice * 2)
+    (tmp_path / "report.2").write_text(notice + "==5==ERROR: LeakSanitizer: detected memory leaks")
+    assert [text[-5:] for text in tool._found()] == ["leaks"]
+
+
+def test_compilers_run_without_the_preloaded_sanitizer(tmp_path):
+    environment = OfPython()._environment()
+    assert "libasan" in environment["LD_PRELOAD"]
+    source = tmp_path / "empty.c"
+    source.touch()
+    show = 'echo "preloaded: $LD_PRELOAD"'  # in place of the compiler proper
+    command = ["gcc", "-E", "-wrapper", f"sh,-c,{show}", source]
+    assert subprocess.check_output(command, env=environment, text=True) == "preloaded: \n"

@@ -320,7 +320,7 @@ print(sum(array.makes for array in arrays) > 15)
 """
 
 
-def test_pages_that_the_kernel_drops_are_found():
+def test_pages_that_the_kernel_drops_are_found(libc_malloc):
     with limited_group(200 * MIB) as group:
         command = [sys.executable, "-c", KERNEL, str(group)]
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -51,7 +51,7 @@ def test_run_executes_script_and_prints_summary_to_stderr(script):
     assert result.stderr.splitlines()[-1] == more
 
 
-def test_run_options_reach_the_policy_and_the_json_file(script, tmp_path):
+def test_run_options_reach_the_policy_and_the_json_file(libc_malloc, script, tmp_path):
     target = tmp_path / "out.json"
     result = run("--alignment", "4096", "--name", "mine", "--track", "--json", target, "--quiet",
                  script("import numpy as np; kept = np.ones(5000)\n"))  # fmt: skip

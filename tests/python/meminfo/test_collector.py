@@ -7,7 +7,7 @@ from gil import needs_gil
 # instructions. With these settings a use of freed memory crashes: Python overwrites freed memory,
 # and the C library unmaps blocks above 4096 bytes.
 STRICT = {
-    "PYTHONMALLOC": "debug",
+    "PYTHONMALLOC": "malloc_debug",
     "MALLOC_MMAP_THRESHOLD_": "4096",
     "MALLOC_TOP_PAD_": "0",
 }

@@ -19,6 +19,7 @@ from dltensor import Producer
 from gil import GIL_IS_OFF
 from memrt import _memrt
 
+clear_method_cache = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
 ROUNDS = 128
 # Rounds of calls that visit every object of the process, and refuse to do so without the GIL.
 SLOW = {} if GIL_IS_OFF else {"holders": 16}
@@ -256,10 +257,11 @@ def nothing_left():
 
 def collect() -> None:
     """Collect cycles, and free their memory: CPython without a GIL frees the keys of dicts in the
-    next collection.
+    next collection. CPython's cache of methods keeps names that NumPy makes for each call.
     """
     gc.collect()
     gc.collect()
+    clear_method_cache()
 
 
 def repeat(call, things: Things, rounds: int) -> tuple[dict[str, int], float]:

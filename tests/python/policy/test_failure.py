@@ -77,6 +77,7 @@ def test_requests_for_a_new_allocation_site_do_not_count():
         return plan.points
 
     with memrt.debug.tracking(frames=4):
+        _kept = [memrt.alloc(10) for _ in range(500)]  # each part of the live set has a table
         points("old site")
         assert points("old site") == points("new site") == 1  # the MemInfo
 

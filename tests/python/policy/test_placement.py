@@ -119,7 +119,7 @@ def drop_rights(*, may_read_proc: bool) -> None:
     ctypes.CDLL(None).prctl(4, may_read_proc, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
-def test_refused_lock_is_an_error_or_a_fact():
+def test_refused_lock_is_an_error_or_a_fact(libc_malloc):
     run_in_child(lock_without_right)
 
 

@@ -62,7 +62,7 @@ def test_environment_options_apply_without_set_uid(show_settings):
     assert "MEMRT_NONSENSE" in shown["warning"]
 
 
-def test_environment_options_are_ignored_under_set_uid(show_settings, tmp_path):
+def test_environment_options_are_ignored_under_set_uid(libc_malloc, show_settings, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can make a program set-uid")
     if os.statvfs(tmp_path).f_flag & os.ST_NOSUID:

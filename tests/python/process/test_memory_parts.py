@@ -106,7 +106,7 @@ def test_memory_that_cannot_be_read_gives_nothing(monkeypatch):
         assert memory.present_pages(0, PAGE) == []
 
 
-def test_account_without_pages_divides_in_proportion(monkeypatch):
+def test_account_without_pages_divides_in_proportion(libc_malloc, monkeypatch):
     monkeypatch.setattr(smaps, "_open", lambda path: -1)
     memory = memrt.debug.process_memory()
     assert sum(part.resident for part in memory.parts().values()) == memory.resident
@@ -154,7 +154,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - memory.residen
 """
 
 
-def test_reserved_address_space_costs_no_memory(run_python):
+def test_reserved_address_space_costs_no_memory(libc_malloc, run_python):
     assert int(run_python(RESERVED).stdout) < 200 << 20  # all entries of the pages: 32 GiB
 
 
@@ -377,7 +377,7 @@ void *malloc(size_t size) { return __libc_malloc(size); }
 """
 
 
-def test_another_malloc_is_named(run_python, tmp_path):
+def test_another_malloc_is_named(libc_malloc, run_python, tmp_path):
     (tmp_path / "other.c").write_text(PRELOADED)
     library = str(tmp_path / "other.so")
     command = ["cc", "-shared", "-fPIC", str(tmp_path / "other.c"), "-o", library]

@@ -161,7 +161,7 @@ PROGRAMS = {
 
 
 @pytest.fixture
-def run_reporting(run_python):
+def run_reporting(libc_malloc, run_python):
     """Return a function that runs code, and returns the account and the sums of the memory map."""
 
     def run(code: str, **options):

@@ -10,7 +10,10 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed"),
+    pytest.mark.usefixtures("libc_malloc"),  # LeakSanitizer cannot work under strace
+]
 
 BEGIN, END = "/memrt-test-begins", "/memrt-test-ends"
 

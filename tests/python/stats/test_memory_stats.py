@@ -42,7 +42,7 @@ def check_order(stats):
 
 
 @pytest.fixture
-def run_reporting(run_python):
+def run_reporting(libc_malloc, run_python):
     """Return a function that runs a program and returns its figures and its parts of memory."""
 
     def run(program, **settings):

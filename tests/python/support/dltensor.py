@@ -53,6 +53,8 @@ class Versioned(ctypes.Structure):
 
 
 KINDS = {b"dltensor": Unversioned, b"dltensor_versioned": Versioned}
+# A capsule borrows its name, so the names live as long as the process.
+USED = {name: ctypes.c_char_p(b"used_" + name) for name in KINDS}
 Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -131,9 +133,8 @@ class Consumer:
     def __init__(self, capsule: object) -> None:
         name = name_of(capsule)
         self.struct = KINDS[name].from_address(address_in(capsule))
-        self.used = ctypes.c_char_p(b"used_" + name)
-        self.capsule = capsule  # the capsule borrows its name from self.used
-        rename(capsule, self.used)
+        self.capsule = capsule
+        rename(capsule, USED[name])
 
     @property
     def tensor(self) -> Tensor:

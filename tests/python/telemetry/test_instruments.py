@@ -61,7 +61,7 @@ def test_instruments_have_the_values_of_the_statistics(collect):
     assert value(found, "memrt.scope.live", scope="inner") == table.nbytes
 
 
-def test_instruments_are_the_metrics_of_the_text(collect):
+def test_instruments_are_the_metrics_of_the_text(libc_malloc, collect):
     with memrt.scope("inner"):
         table = memrt.zeros(1000)
     found = collect(**EVERYTHING)().values()

@@ -276,7 +276,7 @@ def test_metrics_text_does_not_import_prometheus_client(run_python):
     assert run_python(code).stdout == "False\n"
 
 
-def test_memory_metrics_need_memory_true(monkeypatch):
+def test_memory_metrics_need_memory_true(libc_malloc, monkeypatch):
     assert "part=" not in memrt.telemetry.metrics(scopes=True)
     account = memrt.debug.process_memory()
     unknown = memrt.types.MemoryPart(None, None, "why")

@@ -123,7 +123,7 @@ def test_access_without_the_gil_has_python_calls():
     )
 
 
-def test_policy_guards_all_of_its_arrays_and_no_others():
+def test_policy_guards_all_of_its_arrays_and_no_others(libc_malloc):
     status, errors = run(
         """
         with memrt.Policy(guard="all", name="kernels") as policy:

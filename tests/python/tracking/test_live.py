@@ -125,7 +125,7 @@ def test_lists_of_live_buffers_leave_resident_memory_flat(libc_malloc, run_pytho
 
 
 @pytest.mark.parametrize("nbytes", [1, 40, 1000, 100_000, 5_000_000])
-def test_find_leads_from_inner_addresses_to_the_buffer(nbytes):
+def test_find_leads_from_inner_addresses_to_the_buffer(libc_malloc, nbytes):
     policy = memrt.Policy(name="found")
     with memrt.scope("outer"), memrt.scope("inner"):
         array = memrt.empty(nbytes, "u1", policy=policy)

@@ -357,7 +357,7 @@ def test_tracking_covers_the_allocations_of_loadtxt():
     assert any(b.policy == "parsed" for b in memrt.debug.live())
 
 
-def test_environment_sets_the_tracking_options_at_start():
+def test_environment_sets_the_tracking_options_at_start(libc_malloc):
     program = """
         import memrt
         from memrt import _memrt
