@@ -249,18 +249,19 @@ def test_bad_arguments_and_too_many_functions_are_refused():
 
 
 FINALIZING = """
-import sys, memrt
-ran = []
+import os, sys, memrt
+def show(text, write=os.write):  # sys.stdout may be closed during finalization
+    write(1, text.encode())
 class Late:
     def __init__(self):
-        self.empty, self.write, self.over = memrt.empty, sys.stdout.write, sys.is_finalizing
+        self.empty, self.show, self.over = memrt.empty, show, sys.is_finalizing
     def __del__(self):
         try:
             self.empty(9 << 20, "u1")
         except MemoryError:
-            self.write(f"refused while finalizing: {self.over()}\\n")
-def callback(wanted, write=sys.stdout.write):
-    write("called\\n")
+            self.show(f"refused while finalizing: {self.over()}\\n")
+def callback(wanted, show=show):
+    show("called\\n")
 memrt.empty(1, "u1")
 memrt.limit("8 MiB")
 memrt.debug.on_refusal(callback)
