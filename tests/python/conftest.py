@@ -168,6 +168,15 @@ def host(ext_dir) -> Path:
 
 
 @pytest.fixture
+def fixed_program(tmp_path) -> Path:
+    """Return the path of a Python with a fixed address."""
+    target = tmp_path / "fixed"
+    flags = ("-no-pie", "-fno-pie", "-O0", *_embedding_flags())
+    subprocess.run(_command(EXT / "fixed.c", target, *flags), check=True)
+    return target
+
+
+@pytest.fixture
 def compile_library(tmp_path):
     """Return a function that compiles tests/python/ext/NAME into a shared library, not a Python
     module.

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
+#include <string.h>
 
 #define MORE_MAPPINGS 64u /* mappings that other threads may make between two calls */
 #define MORE_SEGMENTS 64u /* segments that other threads may load between two calls */
@@ -70,16 +71,55 @@ typedef malloc_figures_t (*mallinfo2_fn)(void);
 typedef int (*malloc_trim_fn)(size_t pad);
 typedef const char *(*libc_version_fn)(void);
 
+/// Return whether a function is an entry in a program's table of jumps to functions of libraries.
+static bool is_jump(const void *function)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    return dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+           symbol->st_shndx == SHN_UNDEF;
+}
+
+/// Return the function of a loaded library, or NULL if another library has the function.
+static const void *find_own_function(const char *library, const char *name)
+{
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    const void *function = handle == NULL ? NULL : dlsym(handle, name);
+    Dl_info info;
+    bool is_own = function != NULL && dladdr(function, &info) != 0 && !is_jump(function) &&
+                  strcmp(info.dli_fname, library) == 0;
+    if (handle != NULL) {
+        dlclose(handle);
+    }
+    return is_own ? function : NULL;
+}
+
+/// Return the malloc() that is called, or NULL. In a program that has a fixed address and stores
+/// the address of malloc(), for example Debian's Python 3.11, dlsym() finds a jump of the program.
+/// The loader then takes the function from the first library that has one.
+static const void *find_malloc(void)
+{
+    const void *function = dlsym(RTLD_DEFAULT, "malloc");
+    void *program = dlopen(NULL, RTLD_LAZY);
+    struct link_map *map = NULL;
+    if (function != NULL && is_jump(function) && dlinfo(program, RTLD_DI_LINKMAP, &map) == 0) {
+        for (function = NULL; map != NULL && function == NULL; map = map->l_next) {
+            function = map->l_name[0] == 0 ? NULL : find_own_function(map->l_name, "malloc");
+        }
+    }
+    dlclose(program);
+    return function;
+}
+
 /// Return whether malloc() is a function of glibc. `file` is the file of malloc().
 static bool is_malloc_of_glibc(const char **file)
 {
     Dl_info used, libc;
     const void *version = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
-    const void *function = dlsym(RTLD_DEFAULT, "malloc");
+    const void *function = version == NULL ? NULL : find_malloc();
     *file = "an unknown library";
     /* GCOV_EXCL_BR_START: glibc has both symbols */
-    if (version == NULL || function == NULL || dladdr(version, &libc) == 0 ||
-        dladdr(function, &used) == 0) {
+    if (function == NULL || dladdr(version, &libc) == 0 || dladdr(function, &used) == 0) {
         return false;
     }
     /* GCOV_EXCL_BR_STOP */

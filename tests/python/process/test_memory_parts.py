@@ -7,6 +7,7 @@ import errno
 import os
 import struct
 import subprocess
+import sys
 
 import memrt
 import numpy as np
@@ -375,6 +376,13 @@ PRELOADED = """
 void *__libc_malloc(size_t);
 void *malloc(size_t size) { return __libc_malloc(size); }
 """
+
+
+def test_malloc_of_a_program_with_a_fixed_address_is_known(libc_malloc, run_program, fixed_program):
+    code = "import memrt; print(memrt.debug.process_memory().malloc_used.reason)"
+    packages = [path for path in sys.path if path.endswith("-packages")]
+    paths = {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": os.pathsep.join(packages)}
+    assert run_program(fixed_program, "-c", code, env=paths).stdout == "\n"
 
 
 def test_another_malloc_is_named(libc_malloc, run_python, tmp_path):
