@@ -29,7 +29,8 @@ settings.register_profile("long", max_examples=120, stateful_step_count=80, **PA
 settings.load_profile("quick")
 
 EXT = Path(__file__).resolve().parent / "ext"
-TIMEOUT = 60
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
+TIMEOUT = 300 if SANITIZED else 60  # seconds
 
 
 def _books() -> dict[str, object]:
@@ -196,7 +197,7 @@ def libc_malloc():
     """Skip tests of the C library's malloc under AddressSanitizer, which behaves differently or
     reports an error.
     """
-    if "libasan" in os.environ.get("LD_PRELOAD", ""):
+    if SANITIZED:
         pytest.skip("a sanitizer replaces malloc")
 
 

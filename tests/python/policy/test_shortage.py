@@ -194,7 +194,7 @@ def test_error_is_raised_if_a_python_allocation_fails():
     assert result.stdout.startswith("no memory for 32.0 PiB (36028797018963968 bytes)"), result
 
 
-def test_error_states_the_address_space_limit():
+def test_error_states_the_address_space_limit(libc_malloc):
     program = f"""
         import resource
         import memrt

@@ -211,7 +211,7 @@ except MemoryError:
 """
 
 
-def test_refused_thread_raises_memory_error():
+def test_refused_thread_raises_memory_error(libc_malloc):
     command = [sys.executable, "-c", REFUSED]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.stdout == "refused\n", result.stderr
