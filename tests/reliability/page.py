@@ -75,8 +75,8 @@ SUMMARY = {
 # Names of the sections, in the order of the page.
 SECTIONS = (
     "full",
-    "systems",
-    "compilers",
+    "systems/tested",
+    "systems/compilers",
     "failure-points",
     "sanitizers",
     "numpy-suite",

@@ -147,7 +147,7 @@ def main() -> int:
     results = [each for release in COMPILERS for each in run_release(release, options.compilers)]
     if options.record:
         rows = [[r.compiler, r.release, r.libc, r.warnings, r.tests] for r in results]
-        page.record("compilers", "Compilers", ABOUT, columns=COLUMNS, rows=rows)
+        page.record("systems/compilers", "Compilers", ABOUT, columns=COLUMNS, rows=rows)
     return 0 if results and all(result.passed for result in results) else 1
 
 

@@ -16,6 +16,7 @@ ABOUT = (
     "Last run of the tests on each system, by `./dev suites matrix --record`, "
     "`./dev suites distributions --record` and `./dev wheels --record`."
 )
+SECTION = "systems/tested"  # of the page
 COLUMNS = ("system", "processor", "Python", "NumPy", "GIL", "tests", "result", "commit", "date")
 KEYS = 6  # first columns, which name a row
 MOST = 40
@@ -36,7 +37,7 @@ class System:
 
 def read() -> list[list[str]]:
     """Return the recorded rows."""
-    path = page.FIGURES / "systems.json"
+    path = page.FIGURES / f"{SECTION}.json"
     return json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
 
 
@@ -56,4 +57,4 @@ def record(systems: Sequence[System]) -> None:
     rows = merged(read(), new)
     if len(rows) > MOST:
         raise ValueError(f"the table must have at most {MOST} rows, got {len(rows)}")
-    page.record("systems", "Tested systems", ABOUT, columns=COLUMNS, rows=rows)
+    page.record(SECTION, "Tested systems", ABOUT, columns=COLUMNS, rows=rows)
