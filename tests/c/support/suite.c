@@ -1,3 +1,5 @@
+/// No library replaces the runner: Check itself keeps no accounts of memrt around a test.
+
 #include "support/suite.h"
 
 #include <stdio.h>
