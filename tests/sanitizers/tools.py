@@ -218,7 +218,8 @@ class OfPython(Tool):
 
     def _environment(self) -> dict[str, str]:
         log = f"log_path={self._reports / 'report'}"
-        calm = "handle_segv=0:handle_sigbus=0"
+        # Tests write to guard pages, and expect the signal to end a process.
+        signals = "handle_segv=0:handle_sigbus=0"
         return {
             **os.environ,
             "PATH": f"{self._clean_tools()}{os.pathsep}{os.environ['PATH']}",
@@ -228,11 +229,10 @@ class OfPython(Tool):
             "MEMRT_TOOLS": "0",
             "MEMRT_CACHE": "0",
             "PYTHONMALLOC": "malloc",  # arenas of Python's allocator would hide leaks
-            # Tests write to guard pages, and expect the signal to end a process.
             # Two frames per call stack: the caller of the allocator identifies the leaking library.
-            "ASAN_OPTIONS": f"{log}:{calm}:allocator_may_return_null=1:malloc_context_size=2",
+            "ASAN_OPTIONS": f"{log}:{signals}:allocator_may_return_null=1:malloc_context_size=2",
             "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.supp'}:print_suppressions=0",
-            "UBSAN_OPTIONS": f"{log}:{calm}:print_stacktrace=1:halt_on_error=1",
+            "UBSAN_OPTIONS": f"{log}:{signals}:print_stacktrace=1:halt_on_error=1",
             "CC": f"gcc -fsanitize={self.kinds}",
             "CXX": f"g++ -fsanitize={self.kinds}",
         }

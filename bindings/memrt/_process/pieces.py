@@ -158,8 +158,8 @@ def _weights(parts: list[Piece], resident: int, memory: Memory) -> list[int]:
         part.end - part.start if pages is None else 0
         for part, pages in zip(parts, present, strict=True)
     ]
-    rest = max(resident - sum(known), 0) / max(sum(unknown), 1)
-    return [have + int(size * rest) for have, size in zip(known, unknown, strict=True)]
+    share = max(resident - sum(known), 0) / max(sum(unknown), 1)
+    return [have + int(size * share) for have, size in zip(known, unknown, strict=True)]
 
 
 def _scaled(weights: list[int], total: int) -> list[int]:

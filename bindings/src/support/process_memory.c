@@ -86,29 +86,34 @@ static const void *find_own_function(const char *library, const char *name)
     void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
     const void *function = handle == NULL ? NULL : dlsym(handle, name);
     Dl_info info;
-    bool is_own = function != NULL && dladdr(function, &info) != 0 && !is_jump(function) &&
-                  strcmp(info.dli_fname, library) == 0;
+    bool is_own =
+        function != NULL && dladdr(function, &info) != 0 && strcmp(info.dli_fname, library) == 0;
     if (handle != NULL) {
         dlclose(handle);
     }
     return is_own ? function : NULL;
 }
 
-/// Return the malloc() that is called, or NULL. In a program that has a fixed address and stores
-/// the address of malloc(), for example Debian's Python 3.11, dlsym() finds a jump of the program.
-/// The loader then takes the function from the first library that has one.
-static const void *find_malloc(void)
+/// Return the function of the first library that has one, in the loader's order, or NULL.
+static const void *find_in_libraries(const char *name)
 {
-    const void *function = dlsym(RTLD_DEFAULT, "malloc");
     void *program = dlopen(NULL, RTLD_LAZY);
     struct link_map *map = NULL;
-    if (function != NULL && is_jump(function) && dlinfo(program, RTLD_DI_LINKMAP, &map) == 0) {
-        for (function = NULL; map != NULL && function == NULL; map = map->l_next) {
-            function = map->l_name[0] == 0 ? NULL : find_own_function(map->l_name, "malloc");
-        }
+    (void)dlinfo(program, RTLD_DI_LINKMAP, &map); /* cannot fail: the program is loaded */
+    const void *function = NULL;
+    for (; map != NULL && function == NULL; map = map->l_next) {
+        function = map->l_name[0] == 0 ? NULL : find_own_function(map->l_name, name);
     }
     dlclose(program);
     return function;
+}
+
+/// Return the malloc() that is called, or NULL. In a program that has a fixed address and stores
+/// the address of malloc(), for example Debian's Python 3.11, dlsym() finds a jump of the program.
+static const void *find_malloc(void)
+{
+    const void *function = dlsym(RTLD_DEFAULT, "malloc");
+    return function != NULL && is_jump(function) ? find_in_libraries("malloc") : function;
 }
 
 /// Return whether malloc() is a function of glibc. `file` is the file of malloc().

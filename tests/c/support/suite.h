@@ -18,8 +18,8 @@
 /// Tests register themselves; suite.c has main. Around each test, a fixture checks that the test
 /// leaves statistics, live set and policies as they were before.
 
-/* Check sends a message through a pipe for each assertion that holds. In loops, the messages took a
- * fifth of the time of a test. */
+/* Check sends a message through a pipe for each assertion that holds. In loops, the messages take
+ * up to a fifth of the time of a test. */
 #undef ck_assert_msg
 #define ck_assert_msg(expr, ...)                                                                   \
     ((expr)                                                                                        \
