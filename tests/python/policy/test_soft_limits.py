@@ -36,7 +36,7 @@ def test_policy_and_scope_have_soft_limits():
         wait_for(lambda: row_of("policy 'images'").rises == 1 and load.soft_limit == MIB)
         wait_for(lambda: row_of("scope 'load'").rises == 1)
         wait_for(lambda: levels)
-        assert memrt.debug.pressure().above_soft == 2
+        wait_for(lambda: memrt.debug.pressure().above_soft == 2)
         assert memrt.debug.pressure().level in ("medium", "critical")
     assert policy.soft_limit == 2 * MIB
     assert "limit 8.0 MiB, soft limit 2.0 MiB" in repr(policy)
