@@ -111,7 +111,12 @@ class ProcessTimeline:
         self._next = t + self._gap if self._cost < MOST_COST else float("inf")
 
     def add(self, t: float, memory: ProcessMemory) -> None:
-        """Append an account of `t` seconds since the start. Halve a full timeline first."""
+        """Append an account of `t` seconds since the start. Halve a full timeline first.
+
+        Accounts of a later time are removed: a reading may begin after the caller took the time.
+        """
+        while self._accounts and self._accounts[-1][0] > t:
+            self._accounts.pop()
         if len(self._accounts) >= MOST_ACCOUNTS:
             pairs = zip(self._accounts[::2], self._accounts[1::2], strict=True)
             self._accounts = [max(pair, key=lambda each: sum(each[1].values())) for pair in pairs]

@@ -152,6 +152,16 @@ def test_accounts_are_bounded_and_keep_the_largest():
     assert ProcessTimeline().to_dict() == {"t": [], "parts": []}
 
 
+def test_account_of_the_caller_replaces_later_readings():
+    kept = ProcessTimeline()
+    for t, size in ((1, 10), (3, 30), (4, 40), (2, 20)):
+        kept.add(t, account(size, 0))
+    assert kept.to_dict() == {
+        "t": [1, 2],
+        "parts": [{"name": "a", "resident": [10, 20]}, {"name": "b", "resident": [0, 0]}],
+    }
+
+
 @pytest.mark.parametrize(
     ("seconds", "due"),
     [
