@@ -47,6 +47,10 @@ def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
                 subprocess.run(["dpkg-deb", "-x", package, root], stderr=log, check=True)
     if (root / CERTIFICATES).exists():  # the network may need certificates of the machine
         shutil.copy(Path("/") / CERTIFICATES, root / CERTIFICATES)
+    # The mirror may keep the index of a release for longer than the index states.
+    settings = root / "etc/apt/apt.conf.d"
+    settings.mkdir(parents=True, exist_ok=True)
+    (settings / "90index").write_text('Acquire::Check-Valid-Until "false";\n')
     (root / "ready").touch()
     return root
 

@@ -19,7 +19,7 @@ import system_rows
 from debian_systems import ROOT, SYSTEMS
 
 SUITES = ("bookworm", "trixie", "forky")
-COUNTS = re.compile(r"^(\d+ passed.*?) in [\d.]+s", re.MULTILINE)
+COUNTS = re.compile(r"^(\d+ (?:failed|passed).*?) in [\d.]+s", re.MULTILINE)
 VERSIONS = "import sys, numpy; print('%d.%d' % sys.version_info[:2], numpy.__version__)"
 
 

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import typing
@@ -182,8 +183,9 @@ def test_help_shows_functions_and_classes():
         [sys.executable, "-c", "import memrt; help(memrt); help(memrt.MemInfo)"],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
+    text = re.sub(r"\(\s+", "(", result.stdout)  # newer Pythons break long signatures
     for part in ("alloc(nbytes", "class Policy", "reference-counted", "refcount"):
-        assert part in result.stdout
+        assert part in text
 
 
 def test_headers_and_library_exist_at_the_reported_paths():
