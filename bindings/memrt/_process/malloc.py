@@ -68,6 +68,8 @@ def block_size(head: bytes) -> int:
     before, size = _BLOCK_HEAD.unpack_from(head)
     size_alone: int = size & ~_FLAGS
     is_head = before == 0 and size & _FLAGS == _IS_MAPPED
+    if is_head and size_alone % PAGE == PAGE - _BLOCK_HEAD.size:
+        size_alone += _BLOCK_HEAD.size  # since glibc 2.43 the size leaves out the head
     return size_alone if is_head and size_alone % PAGE == 0 else 0
 
 

@@ -17,13 +17,20 @@ _WORDS = struct.Struct(f"={PAGE // 8}Q")
 
 
 def claim_stacks(pieces: Pieces, memory: Memory) -> None:
-    """Find the stacks above inaccessible memory, and the stacks of waiting threads."""
-    addresses = list(_stack_addresses())
+    """Find the stacks above inaccessible memory, and the stacks of waiting threads.
+
+    Since glibc 2.42, the inaccessible memory of a stack may be a part of the mapping, so that one
+    mapping has several stacks.
+    """
+    addresses = sorted(_stack_addresses())
     for piece in pieces.unknown():
-        inside = [address for address in addresses if piece.start <= address < piece.end]
-        if inside or _is_above_guard(pieces, piece):
-            end = _end_of_stack(piece, min(inside, default=piece.start), bool(inside), memory)
-            pieces.claim(piece.start, end, Kind.STACK)
+        end = piece.start
+        for address in addresses:
+            if end <= address < piece.end:
+                end = _end_of_stack(end, piece.end, address, memory)
+        if end == piece.start and _is_above_guard(pieces, piece):
+            end = _end_of_stack(piece.start, piece.end, None, memory)
+        pieces.claim(piece.start, end, Kind.STACK)
 
 
 def _is_above_guard(pieces: Pieces, piece: Piece) -> bool:
@@ -43,20 +50,27 @@ def _stack_addresses() -> Iterator[int]:
             yield int(words[-2], 16)
 
 
-def _end_of_stack(piece: Piece, start: int, has_thread: bool, memory: Memory) -> int:
-    """Return the end of a stack, which may be in the middle of a piece.
+def _end_of_stack(start: int, end: int, pointer: int | None, memory: Memory) -> int:
+    """Return the end of a stack, which may be in the middle of a range.
 
     The C library puts the record of the thread at the end of the stack. On x86-64, the record has
     its own address as its first and its third word. Elsewhere the size decides.
+
+    Parameters
+    ----------
+    start, end : int
+        The range.
+    pointer : int or None
+        Stack pointer of a thread in the range, if any.
     """
     size = _default_size()
-    last = piece.end if has_thread else min(piece.end, piece.start + size)
-    for page in memory.present_pages(start // PAGE * PAGE, last):
+    last = min(end, start + size) if pointer is None else end
+    for page in memory.present_pages((pointer or start) // PAGE * PAGE, last):
         if _has_thread_record(memory.read(page, PAGE), page):
             return page + PAGE
-    if has_thread or piece.end - piece.start in (size, size - PAGE):
-        return min(piece.end, piece.start + size)
-    return piece.start  # no stack
+    if pointer is not None or end - start in (size, size - PAGE):
+        return min(end, start + size)
+    return start  # no stack
 
 
 def _has_thread_record(contents: bytes, page: int) -> bool:

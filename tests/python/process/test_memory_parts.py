@@ -193,6 +193,7 @@ def test_large_block_is_found_across_two_mappings():
 
 def test_head_of_a_block_needs_flag_and_whole_pages():
     assert malloc.block_size(block_head(8 * PAGE)) == 8 * PAGE
+    assert malloc.block_size(block_head(8 * PAGE - 16)) == 8 * PAGE  # glibc 2.43
     assert malloc.block_size(block_head(8 * PAGE, flags=0)) == 0
     assert malloc.block_size(block_head(8 * PAGE + 16)) == 0
     assert malloc.block_size(block_head(8 * PAGE, before=1)) == 0
@@ -262,18 +263,34 @@ def test_memory_with_objects_belongs_to_mimalloc(monkeypatch):
     assert found(divided) == {Kind.PYTHON: 4 * PAGE, Kind.UNKNOWN: PAGE}
 
 
-def test_stack_ends_with_the_record_of_its_thread(monkeypatch):
-    guard, top = 1 << 40, (1 << 40) + 9 * PAGE
+def thread_record(top):
+    """Return the last page of a stack by its address, with the record of the thread."""
     record = top - 2304
     contents = bytearray(PAGE)
     at = record % PAGE
     contents[at : at + 24] = struct.pack("=3Q", record, 5, record)
-    memory = FakeMemory({record - at: bytes(contents)})
+    return {record - at: bytes(contents)}
+
+
+def test_stack_ends_with_the_record_of_its_thread(monkeypatch):
+    guard, top = 1 << 40, (1 << 40) + 9 * PAGE
+    memory = FakeMemory(thread_record(top))
     monkeypatch.setattr(stacks, "_stack_addresses", lambda: iter(()))
     divided = unknown(anonymous(guard, guard + PAGE, "---p", resident=0),
                       anonymous(guard + PAGE, top + 5 * PAGE))  # fmt: skip
     stacks.claim_stacks(divided, memory)
     assert found(divided) == {Kind.STACK: 8 * PAGE, Kind.UNKNOWN: 5 * PAGE}
+
+
+def test_stacks_of_several_threads_in_one_mapping_are_found(monkeypatch):
+    start = 1 << 40
+    tops = [start + pages * PAGE for pages in (8, 16, 24)]
+    pointers = [top - 3 * PAGE for top in tops]
+    monkeypatch.setattr(stacks, "_stack_addresses", lambda: reversed(pointers))
+    memory = FakeMemory({page: text for top in tops for page, text in thread_record(top).items()})
+    divided = unknown(anonymous(start, tops[-1] + 5 * PAGE))
+    stacks.claim_stacks(divided, memory)
+    assert found(divided) == {Kind.STACK: 24 * PAGE, Kind.UNKNOWN: 5 * PAGE}
 
 
 def test_memory_above_a_gap_is_no_stack_without_a_record(monkeypatch):
