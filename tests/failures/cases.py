@@ -128,7 +128,7 @@ class Ground:
         self.policy = memrt.Policy(128, "ground")
         with self.policy:
             self.block = np.ones(100)
-            self.large = np.ones(LARGE // 8)
+            self.large = np.empty(LARGE // 8)
         self.arena = memrt.arena("ground", chunk=2**16)
         self.owner = ctypes.create_string_buffer(64)
         self.address = ctypes.addressof(self.owner)
