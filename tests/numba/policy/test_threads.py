@@ -49,39 +49,26 @@ def environment(layer: str, **variables: str) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def results():
-    """Return a function that runs all cases of a layer once, and returns their figures."""
-    found = {}
-
-    def run(layer: str):
-        if layer not in found:
-            command = [sys.executable, str(PROGRAM), *CASES[layer]]
-            done = subprocess.run(
-                command, env=environment(layer), capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, done.stderr
-            found[layer] = json.loads(done.stdout.splitlines()[-1])
-        return found[layer]
-
-    return run
-
-
-def layers_and_cases():
+def layers():
     """Yield parameters. Numba prefers TBB; tests of the other layers are slow."""
-    for layer, cases in CASES.items():
-        marks = () if layer == "tbb" else (pytest.mark.slow,)
-        yield from (pytest.param(layer, case, marks=marks) for case in cases)
+    for layer in CASES:
+        yield pytest.param(layer, marks=() if layer == "tbb" else (pytest.mark.slow,))
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("layer", "case"), layers_and_cases())
-def test_parallel_loops_belong_to_policy_and_scope(results, layer, case):
+@pytest.mark.parametrize("layer", layers())
+def test_parallel_loops_belong_to_policy_and_scope(layer):
     if layer == "tbb" and platform.machine() != "x86_64":
         pytest.skip("TBB has wheels for x86-64 only")
-    found = results(layer)
-    expected, counted = found["cases"][case]
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), *CASES[layer]],
+        env=environment(layer), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
     assert found["layer"] == layer
+    assert set(found["cases"]) == set(CASES[layer])
+    expected, counted = ({case: pair[k] for case, pair in found["cases"].items()} for k in (0, 1))
     assert counted == expected
 
 
