@@ -1,6 +1,7 @@
 #include "callbacks/block_hooks.h"
 
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "callbacks/event_queue.h"
@@ -35,6 +36,11 @@ typedef struct hook {
 
 static hook_t hooks[SLOTS];
 static atomic_int scheduled; ///< a pending call delivers the events of all hooks
+
+/* The main thread delivers for at most half of its time, so that it goes on beside threads that
+   allocate without a pause. */
+#define REST_MAX 100000000u               /* ns */
+static atomic_uint_least64_t end_of_rest; ///< time from which a pending call delivers
 
 /// Number of objects that the thread calls, one inside of the other. Allocations of these calls
 /// have no events: each event would otherwise cause the next one.
@@ -143,17 +149,31 @@ static bool try_deliver(hook_t *hook)
     return true;
 }
 
+static uint64_t read_clock(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /// Callback of Py_AddPendingCall: runs on the main thread, with a GIL. Before Python 3.12, the call
 /// may reach a subinterpreter; the next event then schedules another call.
 static int deliver_pending(void *unused)
 {
+    uint64_t begin = read_clock();
     (void)unused;
     atomic_store(&scheduled, 0);
+    if (begin < atomic_load(&end_of_rest)) {
+        schedule_delivery();
+        return 0;
+    }
     for (size_t i = 0; i < SLOTS && memrt__holds_python(); i++) {
         if (atomic_load(&hooks[i].state) >= OPEN) {
             (void)try_deliver(&hooks[i]);
         }
     }
+    uint64_t end = read_clock(), took = end - begin;
+    atomic_store(&end_of_rest, end + (took < REST_MAX ? took : REST_MAX));
     return 0;
 }
 

@@ -341,6 +341,19 @@ def test_threads_allocate_while_hooks_come_and_go():
             assert counts["allocate"] + hook.dropped >= 20
 
 
+def test_main_thread_goes_on_beside_threads_with_many_events():
+    calls = []
+    steps = 0
+
+    def call_slowly(event):
+        calls.append(sum(range(1000)))
+
+    with threads_repeat(lambda: memrt.alloc(200), 3), hook_all(call_slowly):
+        while steps < 200 and len(calls) <= 4 * QUEUE:  # Python runs pending calls at each step
+            steps += 1
+    assert steps == 200
+
+
 def test_threads_open_deliver_and_close_at_once():
     failures = []
 
