@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/purger.h"
+#include "runtime/base/atomics.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/pressure/pressure_thread.h"
@@ -46,8 +47,9 @@ void suite_add(const TTest *test, int count)
 
 void suite_mark(const char *file, int line)
 {
-    static unsigned marks;
-    if (marks++ < 1000 || marks % 64 == 0) {
+    static size_t marks;
+    size_t number = memrt__fetch_add_relaxed(&marks, 1);
+    if (number < 1000 || number % 64 == 0) {
         _mark_point(file, line);
     }
 }
