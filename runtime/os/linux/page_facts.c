@@ -46,7 +46,7 @@ static void add_range(const scan_range_t *range, memrt__page_facts_t *facts)
 /// Scan the pages. Returns false, with some facts added, where the system lacks the call.
 static bool scan_pages(int file, uintptr_t address, size_t size, memrt__page_facts_t *facts)
 {
-    scan_range_t ranges[STEP];
+    scan_range_t ranges[STEP] = {0}; /* for memcheck, which does not see that the call writes */
     scan_t scan = {.size = sizeof(scan),
                    .start = address,
                    .end = address + size,
