@@ -493,7 +493,9 @@ TEST(redzone_memory_does_not_grow_with_alignment)
 
 TEST(realloc_does_not_copy_alignment_padding)
 {
-    child_expect_success(expect_small_peak, (act_fn[]){use_large_alignment_plainly});
+    if (!suite_is_under_valgrind()) { /* its malloc refuses alignments of 1 GiB by an abort */
+        child_expect_success(expect_small_peak, (act_fn[]){use_large_alignment_plainly});
+    }
 }
 
 TEST(guard_ignores_unused_bytes_of_block)

@@ -103,8 +103,7 @@ static void intern_until_memory_ends(void *context)
 
 TEST(intern_without_memory_fails_and_later_succeeds)
 {
-    /* sanitizers need more memory at their start */
-    if (!SUITE_ADDRESS_SANITIZER && !SUITE_THREAD_SANITIZER) {
+    if (suite_measures_memory()) { /* sanitizers and Valgrind need more memory */
         child_expect_success(intern_until_memory_ends, NULL);
     }
 }

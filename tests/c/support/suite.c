@@ -65,11 +65,15 @@ _Noreturn void suite_fail(const char *file, int line, const char *condition)
     abort();
 }
 
-bool suite_measures_memory(void)
+bool suite_is_under_valgrind(void)
 {
     const char *preloaded = getenv("LD_PRELOAD");
-    bool valgrind = preloaded != NULL && strstr(preloaded, "vgpreload") != NULL;
-    return !valgrind && !SUITE_ADDRESS_SANITIZER && !SUITE_THREAD_SANITIZER;
+    return preloaded != NULL && strstr(preloaded, "vgpreload") != NULL;
+}
+
+bool suite_measures_memory(void)
+{
+    return !suite_is_under_valgrind() && !SUITE_ADDRESS_SANITIZER && !SUITE_THREAD_SANITIZER;
 }
 
 unsigned suite_number(const char *name, unsigned otherwise)

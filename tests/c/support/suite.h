@@ -91,6 +91,9 @@ void suite_fail_all_requests(void);
 /// End fault injection: requests for memory succeed again.
 void suite_allow_requests(void);
 
+/// Return true when Valgrind runs the program, with a malloc of its own.
+bool suite_is_under_valgrind(void);
+
 /// Return true when the resident memory of the process is the program's own. Sanitizers and
 /// Valgrind keep data of their own in resident memory, so the result is false under them.
 bool suite_measures_memory(void);
