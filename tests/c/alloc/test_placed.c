@@ -504,7 +504,7 @@ TEST_EACH(pages_that_were_only_read_or_not_touched_have_no_memory, 2)
 {
     size_t page = memrt__os_page_size();
     char *pages = map_pages(4);
-    (void)*(volatile char *)(pages + page);
+    ck_assert_int_eq(pages[page], 0); /* Valgrind drops a read whose result is not used */
     pages[2 * page] = 1;
     kernel_refuse(KERNEL_SCAN, 0, index == 0 ? 0 : SIZE_MAX);
     memrt_placement_t placement = read_placement(pages, 4 * page);
