@@ -172,8 +172,10 @@ static int deliver_pending(void *unused)
             (void)try_deliver(&hooks[i]);
         }
     }
-    uint64_t end = read_clock(), took = end - begin;
-    atomic_store(&end_of_rest, end + (took < REST_MAX ? took : REST_MAX));
+    if (atomic_load(&scheduled)) { /* there are further events already */
+        uint64_t end = read_clock(), took = end - begin;
+        atomic_store(&end_of_rest, end + (took < REST_MAX ? took : REST_MAX));
+    }
     return 0;
 }
 
