@@ -108,15 +108,20 @@ def test_fork_server_older_than_the_block_is_reached(program):
 KILLED = """\
 import json, multiprocessing, os, signal, sys, time
 import numpy as np, memrt.workers
-def work():
+def work(is_seen):
     kept = np.zeros(500_000)
-    time.sleep(0.5)
+    is_seen.wait()
     {end}
 if __name__ == "__main__":
     kept = memrt.zeros(3_000_000)
     with memrt.workers.share(limit="50 MB") as shared:
-        worker = multiprocessing.get_context({method!r}).Process(target=work)
+        context = multiprocessing.get_context({method!r})
+        is_seen = context.Event()
+        worker = context.Process(target=work, args=(is_seen,))
         worker.start()
+        while figures(shared)["peaks"] != [4_000_000]:
+            time.sleep(0.01)
+        is_seen.set()
         worker.join()
         inside = figures(shared)
     pages = [name for name in os.listdir(f"/dev/shm/memrt-{{os.geteuid()}}")
