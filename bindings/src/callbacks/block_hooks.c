@@ -1,7 +1,6 @@
 #include "callbacks/block_hooks.h"
 
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "callbacks/event_queue.h"
@@ -149,18 +148,11 @@ static bool try_deliver(hook_t *hook)
     return true;
 }
 
-static uint64_t read_clock(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /// Callback of Py_AddPendingCall: runs on the main thread, with a GIL. Before Python 3.12, the call
 /// may reach a subinterpreter; the next event then schedules another call.
 static int deliver_pending(void *unused)
 {
-    uint64_t begin = read_clock();
+    uint64_t begin = memrt__event_clock();
     (void)unused;
     atomic_store(&scheduled, 0);
     if (begin < atomic_load(&end_of_rest)) {
@@ -173,7 +165,7 @@ static int deliver_pending(void *unused)
         }
     }
     if (atomic_load(&scheduled)) { /* there are further events already */
-        uint64_t end = read_clock(), took = end - begin;
+        uint64_t end = memrt__event_clock(), took = end - begin;
         atomic_store(&end_of_rest, end + (took < REST_MAX ? took : REST_MAX));
     }
     return 0;

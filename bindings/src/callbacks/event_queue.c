@@ -45,7 +45,7 @@ static memrt_queued_event_t *reserve_place(memrt_event_queue_t *queue, size_t *p
     }
 }
 
-static uint64_t read_clock(void)
+uint64_t memrt__event_clock(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -65,7 +65,7 @@ static void write_event(memrt_queued_event_t *out, const memrt_hook_event_t *eve
         .weight = event->weight,
         .site = event->site,
         .thread = PyThread_get_thread_native_id(),
-        .time = read_clock(),
+        .time = memrt__event_clock(),
         .scope = event->scope == NULL ? 0 : api->scope_id(event->scope),
     };
     strncpy(out->policy, api->policy_name(event->policy), MEMRT_NAME_MAX);

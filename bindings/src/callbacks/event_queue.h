@@ -41,6 +41,9 @@ typedef struct memrt_event_queue {
     atomic_size_t begin;         ///< position of the next take
 } memrt_event_queue_t;
 
+/// Return the nanoseconds of CLOCK_MONOTONIC, the clock of the events.
+uint64_t memrt__event_clock(void);
+
 /// Allocate the places of an empty queue, unless the queue has places. Returns false when out of
 /// memory.
 bool memrt__event_queue_create(memrt_event_queue_t *queue);
