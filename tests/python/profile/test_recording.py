@@ -363,14 +363,16 @@ def test_listing_sums_small_rows_under_site_0():
 
 def test_listings_show_what_was_live_and_what_came_between(recorded):
     _, document = recorded(
-        "import numpy as np, time\n"
+        "import gc, numpy as np, time\n"
         "kept = np.empty(100_000)\n"
         "time.sleep(0.1)\n"
         "for _ in range(50):\n"
         "    np.empty(200_000, 'u1')\n"
         "    time.sleep(0.002)\n"
         "high = np.empty(300_000)\n"
-        "time.sleep(0.1)\n"
+        "(sampler,) = [o for o in gc.get_objects() if type(o).__name__ == 'Sampler']\n"
+        "while max((each.nbytes for each in sampler.listings.kept), default=0) < 3_200_000:\n"
+        "    time.sleep(0.01)\n"
         "del high\n"
     )
     path, found = document["program"][0], document["listings"]
