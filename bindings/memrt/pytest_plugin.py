@@ -23,7 +23,7 @@ from memrt._pytest_plugin.marks import (
 )
 from memrt._pytest_plugin.outcomes import fail_report
 from memrt._pytest_plugin.report import Report, append_step_summary
-from memrt._pytest_plugin.summary import Figures, figures_of, summary_lines
+from memrt._pytest_plugin.summary import Figures, TopPeaks, figures_of, summary_lines
 from memrt._pytest_plugin.verdicts import (
     judge,
     judge_peak,
@@ -96,6 +96,7 @@ class Measuring:
         self._all: bool = config.getoption("memrt") or self._report is not None
         self._top: int = config.getoption("memrt_top")
         self._figures: Figures = {}
+        self._peaks = TopPeaks(0 if self._report is not None else self._top)
         self._lines = Lines()
         self._measure: Measure | None = None
         self._held: pytest.TestReport | None = None  # report of a call phase, not logged yet
@@ -202,7 +203,8 @@ class Measuring:
         finally:
             if self._all:
                 record = item.stash[_record_key]
-                record.peak, record.line = self._measure.peak, self._lines.end()
+                record.peak = self._measure.peak
+                record.line = self._lines.end(is_wanted=self._peaks.add(record.peak))
         judge_peak(item, self._measure)
         judge_process_peak(item, self._measure, process)
         return None

@@ -34,12 +34,15 @@ class Lines:
         if _memrt.tracking_allocations() != self._last:
             self._read()
 
-    def end(self) -> str | None:
-        """Stop counting. Return the line with most bytes as text, or None without allocations."""
+    def end(self, *, is_wanted: bool) -> str | None:
+        """Stop counting. Return the line with most bytes as text.
+
+        Returns None without allocations, or if `is_wanted` is False, which saves a reading.
+        """
         if self._opened is not None:
             _memrt.tracking_close(self._opened)
             self._opened = None
-        if _memrt.tracking_allocations() == self._last:
+        if not is_wanted or _memrt.tracking_allocations() == self._last:
             return None
         before = self._totals
         self._read()

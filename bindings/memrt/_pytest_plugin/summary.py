@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 from memrt._stats.snapshot import Stats
@@ -11,6 +12,26 @@ _WITH_LINES = 5  # tests whose heaviest line the summary names
 
 Figures = dict[str, dict[str, Any]]
 """Figures by test: bytes and blocks, and as "line" the source line that allocates most, or None."""
+
+
+class TopPeaks:
+    """Highest peaks of the tests so far, which tell whether a summary can list a test.
+
+    `top` is the most tests of the summary; 0 states that the summary lists all tests.
+    """
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._peaks: list[int] = []  # heap, the lowest of the highest peaks first
+
+    def add(self, peak: int) -> bool:
+        """Add the peak of a test. Return False if `top` earlier tests come before the test."""
+        if self._top == 0:
+            return True
+        if len(self._peaks) < self._top:
+            heapq.heappush(self._peaks, peak)
+            return True
+        return heapq.heappushpop(self._peaks, peak) < peak
 
 
 def figures_of(stats: Stats, peak: int, failed: bool) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from memrt import _memrt
 from memrt._process import smaps
 from memrt._profile.recording import loads
 from memrt._pytest_plugin.lines import Lines
+from memrt._pytest_plugin.summary import TopPeaks, heaviest
 
 pytestmark = pytest.mark.slow
 
@@ -1155,10 +1157,11 @@ def test_step_summary_has_the_heaviest_tests(run, pytester, monkeypatch):
 def test_heaviest_line_is_unknown_without_allocations_or_memory(monkeypatch):
     lines = Lines()
     lines.begin()
-    assert lines.end() is None
+    assert lines.end(is_wanted=True) is None
     lines.begin()
     kept = memrt.alloc(1_000_000)
-    assert lines.end().startswith("test_heaviest_line_is_unknown_without_allocations_or_memory at ")
+    line = lines.end(is_wanted=True)
+    assert line.startswith("test_heaviest_line_is_unknown_without_allocations_or_memory at ")
 
     def fail():
         raise MemoryError
@@ -1166,8 +1169,32 @@ def test_heaviest_line_is_unknown_without_allocations_or_memory(monkeypatch):
     lines.begin()
     kept = memrt.alloc(kept.nbytes)
     monkeypatch.setattr(_memrt, "site_allocations", fail)
-    assert lines.end() is None
+    assert lines.end(is_wanted=True) is None
     assert not _memrt.tracking_get()[0]
+
+
+def test_line_that_is_not_wanted_belongs_to_no_later_test():
+    def allocate_much():
+        return memrt.alloc(2_000_000)
+
+    lines = Lines()
+    lines.begin()
+    kept = [allocate_much()]
+    assert lines.end(is_wanted=False) is None
+    lines.begin()
+    kept.append(memrt.alloc(1_000_000))
+    line = lines.end(is_wanted=True)
+    assert line.startswith("test_line_that_is_not_wanted_belongs_to_no_later_test at ")
+
+
+@pytest.mark.parametrize("top", [0, 1, 3, 10, 200])
+def test_all_tests_of_a_summary_are_among_the_top_peaks(top):
+    peaks = random.Random(top).choices(range(40), k=100)
+    found = TopPeaks(top)
+    chosen = {test for test, peak in enumerate(peaks) if found.add(peak)}
+    figures = {test: {"peak": peak} for test, peak in enumerate(peaks)}
+    assert {test for test, _ in heaviest(figures, top)} <= chosen
+    assert top not in (1, 3) or len(chosen) < 40
 
 
 def test_step_summary_that_cannot_be_written_is_reported(run, monkeypatch):
