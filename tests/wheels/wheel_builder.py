@@ -118,7 +118,8 @@ def wheel(source: Path, python: Python, target: Target, turn: str = "") -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     with tarfile.open(source) as archive:
         archive.extractall(folder, filter="data")
-    options = [f"-Ccmake.define.{key}={value}" for key, value in cmake_options(target).items()]
+    defined = "--config-settings=cmake.define"  # pip 23.0, which Python 3.10 has, knows no -C
+    options = [f"{defined}.{key}={value}" for key, value in cmake_options(target).items()]
     environment = {} if target.is_native else cross_environment(python.version, target)
     python.run(
         WORK / "log" / f"wheel-{name}.log",
