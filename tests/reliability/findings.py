@@ -38,6 +38,7 @@ class Finding:
 REFUSED = "refused system calls"
 FAILURES = "failure points"
 HOSTILE = "hostile input"
+SYSTEMS = "the tests on newer systems"
 
 FINDINGS = (
     Finding("a chain of a million destructors exhausted the stack",
@@ -99,6 +100,38 @@ FINDINGS = (
     Finding("observers of a resizable MemInfo saw a free at address NULL, and no resize",
             "observation of all kinds", "c/event/test_user_observer.c",
             "observer_sees_resize_and_free_of_resizable_data"),
+    Finding("a peak counted bytes that a thread had only reserved", "weak memory",
+            "c/stats/test_stats.c", "bytes_reported_ahead_are_no_peak_during_the_report"),
+    Finding("a child of fork hung if a thread that ended was freeing libunwind's cache",
+            "the C tests under all settings", "c/os/test_unwind.c",
+            "ending_thread_holds_off_a_fork_or_keeps_its_cache"),
+    Finding("an assertion on statistics failed while a block was freed on the slow path",
+            "checking mode", "c/stats/test_stats.c",
+            "frees_on_the_slow_path_keep_statistics_consistent"),
+    Finding("allocation hooks stopped the main thread beside threads that only allocate",
+            "AddressSanitizer", "python/tracking/test_hooks.py",
+            "test_main_thread_goes_on_beside_threads_with_many_events"),
+    Finding("process_memory() read the page tables of all reserved address space",
+            "AddressSanitizer", "python/process/test_memory_parts.py",
+            "test_reserved_address_space_costs_no_memory"),
+    Finding("a session of libdw stayed open for each file that libdw cannot read",
+            "LeakSanitizer", "python/tracking/test_sites.py",
+            "test_file_without_symbols_leaves_no_session_of_libdw_open"),
+    Finding("process_memory() had no figures of malloc in Debian's own Python", SYSTEMS,
+            "python/process/test_memory_parts.py",
+            "test_malloc_of_a_program_with_a_fixed_address_is_known"),
+    Finding("process_memory() did not explain large blocks of malloc on glibc 2.43", SYSTEMS,
+            "python/process/test_memory_parts.py",
+            "test_head_of_a_block_needs_flag_and_whole_pages"),
+    Finding("process_memory() found one of several stacks in one mapping, on glibc 2.42", SYSTEMS,
+            "python/process/test_memory_parts.py",
+            "test_stacks_of_several_threads_in_one_mapping_are_found"),
+    Finding("accounts in a recording were not in order of time", "the tests on a loaded machine",
+            "python/profile/test_recording.py",
+            "test_account_of_the_caller_replaces_later_readings"),
+    Finding("two arrays that were equal for a moment were reported as duplicates",
+            "the tests on a loaded machine", "python/profile/test_findings.py",
+            "test_contents_count_only_if_a_second_sample_finds_them_again"),
 )  # fmt: skip
 
 
