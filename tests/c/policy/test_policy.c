@@ -8,7 +8,6 @@
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
-#include "runtime/os/lock.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_sweep.h"
 #include "runtime/stats/retire.h"
@@ -441,18 +440,6 @@ TEST(new_policies_read_few_shards_of_many_threads_on_average)
     }
 }
 
-/// Return the number of records of threads besides the calling thread, also of ended threads.
-static size_t count_other_threads(void)
-{
-    size_t count = 0;
-    memrt__lock(MEMRT__RANK_THREADS);
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        count += t != memrt__thread_or_null();
-    }
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return count;
-}
-
 /// Blocks of the first policies keep these policies, so each sweep meets a policy that waits.
 TEST(new_policies_take_the_indices_of_dead_policies_in_turn)
 {
@@ -470,7 +457,7 @@ TEST(new_policies_take_the_indices_of_dead_policies_in_turn)
     }
     /* Without forks, threads of the test before left shards, which the last visit may read. */
     ck_assert_uint_le(memrt__stats_idle_readings - before,
-                      DEAD * MEMRT__SWEEP_WAITS + 2 * count_other_threads());
+                      DEAD * MEMRT__SWEEP_WAITS + 2 * (count_thread_records(false) - 1));
     ck_assert_uint_le(api->policy_limit(), limit + 1);
     for (size_t i = 0; i < DEAD / 2; i++) {
         api->policy_release(policies[i]);

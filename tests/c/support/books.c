@@ -1,6 +1,8 @@
 #include "support/books.h"
 
 #include "runtime/observe/live_set.h"
+#include "runtime/os/lock.h"
+#include "runtime/thread/thread.h"
 
 memrt_stats_t stats_of(const memrt_policy_t *policy)
 {
@@ -58,4 +60,15 @@ void books_expect_unchanged(const books_t *before)
     ck_assert_uint_eq(now.stats.peak, before->stats.peak);
     ck_assert_uint_eq(now.stats.total, before->stats.total);
     books_expect_no_leak(before);
+}
+
+size_t count_thread_records(bool in_use_only)
+{
+    size_t count = 0;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        count += !in_use_only || t->in_use;
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return count;
 }

@@ -1,6 +1,8 @@
 #ifndef MEMRT_TESTS_SUPPORT_BOOKS_H
 #define MEMRT_TESTS_SUPPORT_BOOKS_H
 
+#include <stdbool.h>
+
 #include "support/suite.h"
 
 /// Snapshot of all accounts of memrt.
@@ -22,5 +24,9 @@ void books_expect_unchanged(const books_t *before);
 
 /// Return the statistics of `policy`; NULL: of the process.
 memrt_stats_t stats_of(const memrt_policy_t *policy);
+
+/// Return the number of records of threads, which ended threads leave for later threads.
+/// `in_use_only`: only of threads that have not ended.
+size_t count_thread_records(bool in_use_only);
 
 #endif

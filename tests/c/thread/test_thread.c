@@ -16,17 +16,6 @@
 #include "support/child.h"
 #include "support/crew.h"
 
-static size_t count_records(bool in_use_only)
-{
-    size_t count = 0;
-    memrt__lock(MEMRT__RANK_THREADS);
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        count += !in_use_only || t->in_use;
-    }
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return count;
-}
-
 static void *alloc_and_free(void *context)
 {
     (void)context;
@@ -48,10 +37,10 @@ static void run_one_after_another(size_t threads)
 TEST(short_lived_threads_do_not_grow_records_or_memory)
 {
     run_one_after_another(100);
-    size_t records = count_records(false), resident = memrt__os_resident();
+    size_t records = count_thread_records(false), resident = memrt__os_resident();
     memrt_stats_t before = stats_of(NULL);
     run_one_after_another(10000);
-    ck_assert_uint_eq(count_records(false), records);
+    ck_assert_uint_eq(count_thread_records(false), records);
     ck_assert_uint_eq(stats_of(NULL).alloc, before.alloc + 10000);
     ck_assert_uint_le(stats_of(NULL).cached, before.cached);
     if (suite_measures_memory()) {
@@ -74,21 +63,21 @@ TEST(thread_records_are_reused_by_later_threads)
     pthread_barrier_t together;
     pthread_barrier_init(&together, NULL, 8);
     crew_run(8, alloc_in_crew, &together);
-    size_t records = count_records(false);
+    size_t records = count_thread_records(false);
     ck_assert_uint_ge(records, 8);
     for (int round = 0; round < 10; round++) {
         crew_run(8, alloc_in_crew, &together);
     }
-    ck_assert_uint_le(count_records(false), records + 1);
+    ck_assert_uint_le(count_thread_records(false), records + 1);
     pthread_barrier_destroy(&together);
 }
 
 TEST(ended_thread_returns_its_record)
 {
     alloc_and_free(NULL); /* creates the record of the main thread */
-    size_t in_use = count_records(true);
+    size_t in_use = count_thread_records(true);
     run_one_after_another(3);
-    ck_assert_uint_eq(count_records(true), in_use);
+    ck_assert_uint_eq(count_thread_records(true), in_use);
 }
 
 static void *allocate_and_stay(void *together)
@@ -102,7 +91,7 @@ static void *allocate_and_stay(void *together)
 static void expect_one_record_in_use(void *context)
 {
     (void)context;
-    REQUIRE(count_records(true) == 1);
+    REQUIRE(count_thread_records(true) == 1);
 }
 
 TEST(forked_child_frees_records_of_missing_threads)
@@ -113,7 +102,7 @@ TEST(forked_child_frees_records_of_missing_threads)
     alloc_and_free(NULL); /* creates the record of the main thread */
     ck_assert_int_eq(pthread_create(&thread, NULL, allocate_and_stay, &together), 0);
     pthread_barrier_wait(&together);
-    ck_assert_uint_ge(count_records(true), 2);
+    ck_assert_uint_ge(count_thread_records(true), 2);
     child_expect_success(expect_one_record_in_use, NULL);
     pthread_barrier_wait(&together);
     pthread_join(thread, NULL);
@@ -139,12 +128,12 @@ static void alloc_at_exit(void *key)
 TEST(allocation_in_thread_destructor_leaves_no_record_in_use)
 {
     alloc_and_free(NULL);
-    size_t in_use = count_records(true);
+    size_t in_use = count_thread_records(true);
     pthread_t thread;
     void *last = (void *)(uintptr_t)alloc_at_exit;
     ck_assert_int_eq(pthread_create(&thread, NULL, free_in_key_destructor, last), 0);
     pthread_join(thread, NULL);
-    ck_assert_uint_eq(count_records(true), in_use);
+    ck_assert_uint_eq(count_thread_records(true), in_use);
 }
 
 /* Under ThreadSanitizer, a thread cannot act in the last round. In that round memrt gives back a
@@ -185,10 +174,10 @@ TEST(records_taken_in_the_last_destructor_round_are_reused)
     alloc_and_free(NULL); /* creates memrt's key before the test's key */
     ck_assert_int_eq(pthread_key_create(&rounds_key, alloc_in_each_round), 0);
     run_threads(20, end_in_rounds);
-    size_t records = count_records(false), resident = memrt__os_resident();
+    size_t records = count_thread_records(false), resident = memrt__os_resident();
     memrt_stats_t before = stats_of(NULL);
     run_threads(2000, end_in_rounds);
-    ck_assert_uint_eq(count_records(false), records);
+    ck_assert_uint_eq(count_thread_records(false), records);
     ck_assert_uint_eq(stats_of(NULL).alloc, before.alloc + (uint64_t)2000 * (1 + ROUNDS));
     ck_assert_uint_eq(stats_of(NULL).live, before.live);
     if (suite_measures_memory()) {
@@ -204,11 +193,11 @@ TEST(release_unused_empties_records_of_dead_threads)
     }
     alloc_and_free(NULL);
     ck_assert_int_eq(pthread_key_create(&rounds_key, alloc_in_each_round), 0);
-    size_t in_use = count_records(true);
+    size_t in_use = count_thread_records(true);
     run_threads(1, end_in_rounds);
-    ck_assert_uint_eq(count_records(true), in_use + !SUITE_THREAD_SANITIZER);
+    ck_assert_uint_eq(count_thread_records(true), in_use + !SUITE_THREAD_SANITIZER);
     api->release_unused();
-    ck_assert_uint_eq(count_records(true), in_use);
+    ck_assert_uint_eq(count_thread_records(true), in_use);
     ck_assert_uint_eq(stats_of(NULL).cached, 0);
     pthread_key_delete(rounds_key);
 }
@@ -250,7 +239,7 @@ static void *alloc_while_records_are_refused(void)
     void *data = NULL;
     alloc_and_free(NULL);
     memrt__thread_reap(); /* gives back the records of dead threads */
-    ck_assert_uint_le(count_records(false), 256);
+    ck_assert_uint_le(count_thread_records(false), 256);
     reserve_thread_records(taken, true);
     crew_run(1, alloc_without_record, &data);
     reserve_thread_records(taken, false);
