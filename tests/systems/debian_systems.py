@@ -28,10 +28,13 @@ NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
     """Return the folder of a system with some packages. The first call makes the system.
 
+    A system with other packages is made anew.
+
     Raises subprocess.CalledProcessError; the log lies beside the folder.
     """
     root = SYSTEMS / name
-    if (root / "ready").exists():
+    ready = root / "ready"
+    if ready.exists() and ready.read_text() == packages:
         return root
     print(f"→ making a bare system of Debian {suite} for {processor} in {root}", flush=True)
     shutil.rmtree(root, ignore_errors=True)
@@ -51,7 +54,7 @@ def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
     settings = root / "etc/apt/apt.conf.d"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "90index").write_text('Acquire::Check-Valid-Until "false";\n')
-    (root / "ready").touch()
+    ready.write_text(packages)
     return root
 
 

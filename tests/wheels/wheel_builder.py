@@ -26,7 +26,10 @@ from steps import StepError  # isort: skip
 IN_DEBIAN = {"3.14": "forky", "3.15": "forky"}
 """Pythons that pyenv may lack, and a release of Debian with each Python."""
 
-FORKY = "ca-certificates python3 python3-pip python3-dev python3.14-dev python3.15 python3.15-dev"
+FORKY = (
+    "ca-certificates binutils "  # objcopy of binutils makes the file of debug information
+    "python3 python3-pip python3-dev python3.14-dev python3.15 python3.15-dev"
+)
 
 
 @dataclass(frozen=True)
