@@ -130,7 +130,7 @@ def main() -> int:
     shutil.rmtree(WORK / "dist", ignore_errors=True)
     table = []
     for row in rows(options, wheel_builder.source_distribution()):
-        step(f"{row.name}: {row.outcome}")
+        step(f"{row.name}: {row.outcome}, {row.detail}")
         table.append(row)
     width = max(len(row.name) for row in table)
     for row in table:
