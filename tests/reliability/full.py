@@ -58,7 +58,7 @@ CHORES = (
     Chore("suites clusters", 6),
     Chore("verify fuzz 5", 6),
     Chore("stress soak 5", 6),
-    Chore("stress exits 3", 7),
+    Chore("stress exits 5", 7),
     Chore("stress churn 15", 15),
     Chore("verify failures", 15),
     Chore("wheels --record", 15),

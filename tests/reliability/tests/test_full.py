@@ -1,6 +1,9 @@
 """Test that `./dev full` runs the long chores at one clean commit and keeps the last results."""
 
+import re
+
 import full
+import fuzz
 import page
 import pytest
 
@@ -74,3 +77,12 @@ def test_unknown_chore_is_refused(project, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         call(monkeypatch, "soaks")
     assert "CHORE must be one of coverage" in capsys.readouterr().err
+
+
+def test_chores_are_long_enough_for_recorded_figures():
+    given = {chore.name: int(chore.arguments.split()[-1]) for chore in full.CHORES
+             if chore.name in ("exits", "soak", "fuzz")}  # fmt: skip
+    assert given["fuzz"] * 60 >= fuzz.RECORDED
+    for name, unit in ("exits", 1), ("soak", 60):
+        source = (page.ROOT / "tests" / "stress" / f"{name}.py").read_text()
+        assert given[name] * unit >= int(re.search(r"^RECORDED = (\d+)", source, re.M)[1])
