@@ -61,7 +61,7 @@ def test_new_commit_runs_all_chores_again(project, monkeypatch):
 def test_results_are_recorded_with_their_commit(project, monkeypatch):
     call(monkeypatch, "soak", "exits")
     text = (project / "page.md").read_text()
-    assert "| `stress exits 3` | passed | 0.0 | abc1234 |" in text
+    assert "| `stress exits 5` | passed | 0.0 | abc1234 |" in text
     assert "| `stress soak 5` | failed | 0.0 | abc1234 |" in text
     assert "| `stress churn 15` | not run |" in text
 
