@@ -143,6 +143,17 @@ def test_least_recently_used_content_goes_first():
     del table
 
 
+def test_one_request_drops_as_many_contents_as_needed():
+    policy = memrt.Policy(name="both", limit=7 * MIB // 2)
+    with policy:
+        arrays = [memrt.volatile(clear, MIB // 8) for _ in range(2)]
+        for array in arrays:
+            array.use()
+        table = memrt.empty(3 * MIB, "u1")
+    assert [each.state for each in arrays] == ["empty", "empty"]
+    del table
+
+
 def test_contents_of_other_policies_hide_no_contents():
     others = [memrt.volatile(fill, MIB // 8) for _ in range(4)]
     for array in others:

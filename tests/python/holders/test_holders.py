@@ -991,6 +991,23 @@ def test_survey_limits_reference_paths_but_counts_all_buffers():
     assert (len(ways), sum(way == -1 for _, way, *_ in references)) == (5, 15)
 
 
+def test_survey_of_many_paths_keeps_no_objects():
+    with memrt.debug.tracking():
+        kept = [Plain() for _ in range(600)]  # CPython never frees integers up to 256
+        for each in kept:
+            each.array = memrt.empty(8)
+        del each
+        addresses = [each.array.ctypes.data for each in kept]
+        blocks = []
+        for _ in range(3):
+            rows, references, ways = _memrt.survey(addresses, 20_000, 0)
+            assert len(ways) == len(rows) == 600
+            del rows, references, ways
+            gc.collect()
+            blocks.append(sys.getallocatedblocks())
+    assert blocks[2] - blocks[1] < 100
+
+
 @pytest.mark.parametrize("arguments", [((), 1, 0), ([None], 1, 0), ([2**70], 1, 0), ([1],)])
 def test_survey_refuses_invalid_arguments(arguments):
     with pytest.raises((TypeError, OverflowError)):

@@ -264,6 +264,21 @@ def test_arrays_made_inside_allocate_use_default_allocator():
     assert not arena.live
 
 
+def test_own_array_of_allocate_may_lie_in_used_memory():
+    arena = Arena()
+
+    def allocate(nbytes, alignment):
+        for size in (1016, 1000):  # the second array and its last word lie in the first array
+            np.full(size, 255, "u1")
+        return arena.allocate(nbytes, alignment)
+
+    with memrt.Policy(allocator=(allocate, arena.free)) as policy:
+        array = np.ones(1000)
+    assert policy.stats().live == 8000
+    del array
+    assert not arena.live
+
+
 def test_free_may_drop_further_blocks_of_the_policy():
     arena, kept = Arena(), {}
 
