@@ -3,6 +3,8 @@
 
 #include "observe/object_graph.h"
 
+#include <frameobject.h> /* PyFrame_GetBack, which Python.h of 3.10 lacks */
+
 #include "core/owner.h"
 #include "observe/base_chain.h"
 #include "support/free_threading.h"
