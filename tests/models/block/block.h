@@ -71,6 +71,14 @@ bool memrt__live_remove(uintptr_t key, const memrt__live_details_t *details)
     return true;
 }
 
+/// No block of a model is in an arena.
+bool memrt__arena_block_delete(const memrt_meminfo_t *mi, unsigned flags)
+{
+    (void)mi;
+    (void)flags;
+    return false;
+}
+
 /// Fail the model: no model misuses the API.
 _Noreturn void memrt__abort(const char *format, ...)
 {

@@ -41,6 +41,11 @@ void memrt__heap_close(const memrt_allocator_t *allocator)
     (void)allocator;
 }
 
+void memrt__placed_close(const memrt_allocator_t *allocator)
+{
+    (void)allocator;
+}
+
 void memrt__home_forget(const memrt_policy_t *policy)
 {
     (void)policy;
