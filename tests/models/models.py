@@ -25,7 +25,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,10 +196,12 @@ def check_variables() -> bool:
 
 def explore_all(checker: Checker, models: list[str]) -> dict[str, Outcome]:
     outcomes = {}
-    for model in models:
-        outcomes[model] = checker.explore(model, ROOT)
-        found = outcomes[model].error or f"no error in {outcomes[model].executions} executions"
-        print(f"{checker.version}: {model}: {found}", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        explored = pool.map(lambda model: checker.explore(model, ROOT), models)
+        for model, outcome in zip(models, explored, strict=True):
+            outcomes[model] = outcome
+            found = outcome.error or f"no error in {outcome.executions} executions"
+            print(f"{checker.version}: {model}: {found}", flush=True)
     return outcomes
 
 
@@ -232,7 +236,8 @@ def orders() -> Iterator[Order]:
 
 def without(order: Order) -> Path:
     """Copy the sources with one memory order weakened, and return the folder of the copy."""
-    tree = WORK / f"tree-{os.getpid()}"
+    WORK.mkdir(parents=True, exist_ok=True)
+    tree = Path(tempfile.mkdtemp(prefix="tree-", dir=WORK))
     for part in ("api", "runtime", "tests/models"):
         shutil.copytree(ROOT / part, tree / part)
     text = (tree / order.file).read_text(encoding="utf-8")
@@ -253,6 +258,12 @@ def needed_by(order: Order, models: Sequence[str], checker: Checker) -> tuple[st
     finally:
         shutil.rmtree(tree)
     return "", ""
+
+
+def needs(models: Sequence[str], checker: Checker) -> Iterator[tuple[str, str]]:
+    """Yield needed_by() of each order. As many orders at a time as there are processors."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(lambda order: needed_by(order, models, checker), orders())
 
 
 def excused() -> dict[tuple[str, str], str]:
@@ -277,8 +288,7 @@ def check_orders(checker: Checker, outcomes: dict[str, Outcome]) -> list[tuple[s
     quickest = sorted(outcomes, key=lambda model: outcomes[model].executions)
     reasons, rows, good = excused(), [], True
     unused = set(reasons)
-    for order in orders():
-        model, error = needed_by(order, quickest, checker)
+    for order, (model, error) in zip(orders(), needs(quickest, checker), strict=True):
         entry = entry_of(order)
         reason = reasons.get(entry, "")
         if model and entry[1] != EVERY_ORDER:
