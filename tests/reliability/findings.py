@@ -4,6 +4,8 @@ usage: python tests/reliability/findings.py
 
 Writes the section "findings" of docs/reliability.md. The exit status is 1 if a file
 lacks the listed test; then nothing is written.
+
+No library checks such a list: issue trackers know neither the tests nor their names.
 """
 
 from __future__ import annotations

@@ -270,25 +270,27 @@ TEST(wrong_registers_end_the_walk_inside_the_stack)
     ck_assert_int_eq(memrt__frame_walk(&wrong, frames, MOST, true), -1);
 }
 
-/// Return how a walk ends that starts in a function with frame pointer, with a wrong rbp.
-__attribute__((noinline)) static int walk_with_rbp(size_t size, uintptr_t rbp)
+/// Return how a walk ends that starts in a function with frame pointer, with an rbp at a distance
+/// from the stack pointer. The CFA of such a function is two words above rbp.
+__attribute__((noinline)) static int walk_with_rbp(size_t size, uintptr_t distance)
 {
     char *room = alloca(size);
     void *frames[MOST];
     memrt__frame_registers_t here;
     __asm__ volatile("" : : "r"(room) : "memory");
     MEMRT__FRAME_CAPTURE(here);
-    here.rbp = rbp;
+    here.rbp = here.rsp + distance;
     return memrt__frame_walk(&here, frames, MOST, true);
 }
 
 TEST(wrong_frame_pointer_ends_the_walk)
 {
     memrt__frame_walk_start();
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    ck_assert_int_eq(walk_with_rbp(100, 0), -1);        /* below the stack pointer */
-    ck_assert_int_eq(walk_with_rbp(100, here + 1), -1); /* not aligned */
-    ck_assert_int_eq(walk_with_rbp(100, here + ((uintptr_t)1 << 40)), -1); /* above the stack */
+    ck_assert_int_eq(walk_with_rbp(100, (uintptr_t)0 - 4096), -1); /* CFA below the stack */
+    ck_assert_int_eq(walk_with_rbp(100, (uintptr_t)0 - 16), -1);   /* an empty frame */
+    ck_assert_int_eq(walk_with_rbp(100, (uintptr_t)0 - 8), -1);    /* no room for rbp */
+    ck_assert_int_eq(walk_with_rbp(100, 1), -1);                   /* not aligned */
+    ck_assert_int_eq(walk_with_rbp(100, (uintptr_t)1 << 40), -1);  /* above the stack */
 }
 
 #endif
