@@ -4,13 +4,17 @@
 
 #include "support/suite.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/alloc/heap/span.h"
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
+#include "runtime/os/os.h"
 #include "support/books.h"
 #include "support/chance.h"
 #include "support/child.h"
@@ -260,6 +264,54 @@ TEST_EACH(fork_handler_may_allocate_while_tracking_is_on, COMBINATIONS)
 TEST_EACH(fork_handler_may_wait_for_new_thread_that_allocates, WITH_THREADS)
 {
     fork_with(index, wait_for_new_thread);
+}
+
+/// A thread whose large block has its own pages, and whose small blocks come from few spans.
+static void *use_pages_on_thread(void *context)
+{
+    enum { FEW = 100 };
+    size_t large = (size_t)3 << 20, page = memrt__os_page_size(), spans = 1;
+    void *block = api->block_alloc(NULL, large), *small[FEW];
+    REQUIRE(block != NULL);
+    void *inner = (void *)(((uintptr_t)block + page) / page * page);
+    unsigned char resident;
+    REQUIRE(mincore(inner, page, &resident) == 0);
+    for (size_t i = 0; i < FEW; i++) {
+        small[i] = api->block_alloc(NULL, 40);
+        REQUIRE(small[i] != NULL);
+        spans +=
+            i != 0 && (uintptr_t)small[i] / MEMRT__UNIT != (uintptr_t)small[i - 1] / MEMRT__UNIT;
+    }
+    for (size_t i = 0; i < FEW; i++) {
+        api->block_free(NULL, small[i], 40);
+    }
+    api->block_free(NULL, block, large);
+    REQUIRE(mincore(inner, page, &resident) == -1 && errno == ENOMEM);
+    REQUIRE(spans < FEW / 10);
+    return context;
+}
+
+static void wait_for_pages(void)
+{
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, use_pages_on_thread, NULL) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+/* The guards keep freed blocks, or give each block its own pages. */
+TEST_EACH(thread_uses_few_spans_and_unmaps_large_blocks_in_a_fork, WITH_THREADS == 0 ? 0 : 1)
+{
+    if (memrt__options.check || memrt__options.guard_sample != 0) {
+        return;
+    }
+    plan = (struct plan){.order = EARLIER, .phase = PREPARE, .work = wait_for_pages};
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    plan.work = NULL;
+    ck_assert_int_eq(child_wait(child), 0);
+    ck_assert_uint_eq(plan.worked, 1);
 }
 
 static pthread_t started;

@@ -69,13 +69,12 @@ int memrt__prefault(void *start, size_t bytes, unsigned threads, uint64_t nodes)
         parts[i] = (part_t){.start = next, .bytes = (size_t)(end - next), .nodes = nodes};
         next = end;
     }
-    parts[0].nodes = 0; /* the caller stays on its processors */
     if (count > 1) {
         start_threads(parts, count);
     }
     for (size_t i = 0; i < count; i++) {
         if (!parts[i].has_thread) {
-            parts[i].nodes = 0;
+            parts[i].nodes = 0; /* the caller stays on its processors */
             run_part(&parts[i]);
         }
     }

@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -325,6 +326,26 @@ TEST(prefaulted_blocks_have_all_pages)
     end();
 }
 
+/// Let the thread run on one processor only, and return the number of the processor.
+static int stay_on_one_processor(void)
+{
+    cpu_set_t set;
+    int processor = sched_getcpu();
+    CPU_ZERO(&set);
+    CPU_SET((size_t)processor, &set);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+    return processor;
+}
+
+/// Fail the test unless the thread still runs on that processor only.
+static void expect_processor(int processor)
+{
+    cpu_set_t set;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
+    ck_assert_int_eq(CPU_COUNT(&set), 1);
+    ck_assert(CPU_ISSET((size_t)processor, &set));
+}
+
 TEST_EACH(threads_give_memory_to_parts_of_a_block, 4)
 {
     static const size_t refused[] = {0, 2, SIZE_MAX, 0};
@@ -332,7 +353,9 @@ TEST_EACH(threads_give_memory_to_parts_of_a_block, 4)
     require((memrt_placement_options_t){.prefault = 64, .pages = "4K", .node = node});
     kernel_refuse(KERNEL_THREAD, 1, refused[index]);
     size_t calls = kernel_calls(KERNEL_POPULATE), size = 40 * MIB;
+    int processor = stay_on_one_processor();
     char *block = allocate(size);
+    expect_processor(processor);
     ck_assert_uint_eq(kernel_calls(KERNEL_POPULATE), calls + 5);
     ck_assert_uint_eq(read_placement(block, size).resident, size);
     release(block, size);

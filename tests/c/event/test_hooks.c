@@ -171,6 +171,20 @@ TEST(removed_hook_gets_no_free)
     ck_assert_int_eq(api->hook_remove(id), MEMRT_EINVAL);
 }
 
+/* A block keeps the mark of a removed hook. The next hook gets another mark. */
+TEST(free_of_an_older_block_does_not_reach_the_next_hook)
+{
+    record_t first = {.count = 0}, second = {.count = 0};
+    uint64_t id = add_hook(add_to_record, &first);
+    void *data = api->block_alloc(NULL, 100);
+    remove_hook(id);
+    id = add_hook(add_to_record, &second);
+    api->block_free(NULL, data, 100);
+    remove_hook(id);
+    ck_assert_uint_eq(first.count, 1);
+    ck_assert_uint_eq(second.count, 0);
+}
+
 TEST(allocations_are_fast_again_after_the_last_removal)
 {
     record_t record = {.count = 0};
@@ -399,7 +413,28 @@ static void remove_in_child(void *context)
     REQUIRE(api->hook_remove(*(uint64_t *)context) == MEMRT_OK);
 }
 
-TEST(child_does_not_wait_for_calls_of_the_parent)
+static uint64_t removed_by_handler; /* hook to remove in the fork handler, or 0 */
+
+static void remove_in_handler(void)
+{
+    if (removed_by_handler != 0) {
+        child_start_watchdog();
+        remove_in_child(&removed_by_handler);
+    }
+}
+
+/// Register before main, so that the handler runs before memrt's own handler in the child.
+__attribute__((constructor)) static void register_handler(void)
+{
+    REQUIRE(pthread_atfork(NULL, NULL, remove_in_handler) == 0);
+}
+
+static void expect_removed(void *context)
+{
+    REQUIRE(api->hook_remove(*(uint64_t *)context) == MEMRT_EINVAL);
+}
+
+TEST_EACH(child_does_not_wait_for_calls_of_the_parent, 2)
 {
     gate_t gate = {0};
     void *data = NULL;
@@ -409,7 +444,9 @@ TEST(child_does_not_wait_for_calls_of_the_parent)
     while (memrt__load_acquire(&gate.entered) == 0) {
         sched_yield();
     }
-    child_expect_success(remove_in_child, &id);
+    removed_by_handler = index == 0 ? 0 : id;
+    child_expect_success(index == 0 ? remove_in_child : expect_removed, &id);
+    removed_by_handler = 0;
     memrt__store_release(&gate.opened, 1);
     ck_assert_int_eq(pthread_join(caller, NULL), 0);
     remove_hook(id);

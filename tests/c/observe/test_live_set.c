@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "runtime/observe/live_set.h"
+#include "runtime/observe/live_table.h"
+#include "runtime/os/lock.h"
 #include "support/crew.h"
 
 /* Keys without a MemInfo. The fixture reports keys that a test did not remove. */
@@ -294,6 +296,30 @@ TEST(visit_all_sees_each_key_once)
     }
     remove_all(MANY);
     ck_assert(!memrt__live_visit(KEY(0), copy_entry, NULL));
+}
+
+#define PARTITIONS (MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1)
+
+static void count_in_partition(const memrt__live_entry_t *entry, void *context)
+{
+    ((size_t *)context)[memrt__live_hash(entry->key) / (SIZE_MAX / PARTITIONS + 1)]++;
+}
+
+/* A table is at most half full, and the capacity is a power of two. */
+TEST(bytes_of_the_set_cover_the_tables_of_all_partitions)
+{
+    size_t counts[PARTITIONS] = {0}, slots = 0;
+    insert_all(MANY);
+    memrt__live_visit_all(count_in_partition, counts);
+    for (size_t i = 0; i < PARTITIONS; i++) {
+        size_t capacity = 1;
+        while (capacity < 2 * counts[i]) {
+            capacity *= 2;
+        }
+        slots += capacity;
+    }
+    ck_assert_uint_ge(memrt__live_bytes(), slots * sizeof(memrt__live_entry_t));
+    remove_all(MANY);
 }
 
 /// Insert, read and remove the thread's own keys, while all threads visit the whole set.
