@@ -63,7 +63,7 @@ SUMMARY = {
     "weak-memory": ("orders taken away",),
     "coverage": ("branches", "taken"),
     "coverage-bindings": ("extension, taken", "package, taken"),
-    "mutation": ("drawn", "found, of the others"),
+    "mutation": ("drawn", FOUND),
     "mutation-bindings": ("drawn", FOUND),
     "checking": ("overrun, seeded and found",),
     "conformance": ("subjects", "clauses tried"),
