@@ -323,6 +323,7 @@ COUNTING = adaptors.counting()
 LIMITED_POLICY = memrt.Policy(name="limited", decay=50)
 BUFFER = memrt.types.Buffer(reserve=LARGE)
 ITEMS = np.arange(20_000)
+USED_BEFORE = tuple(memrt.Policy(name=f"used before {i}") for i in range(5))
 
 
 def growing(call: Callable[[memrt.types.Buffer], object], limit: int | None = None) -> Case:
@@ -618,6 +619,13 @@ def enter_scope(ground: Ground) -> None:
     ground.inside = ground.scope.__enter__()
 
 
+def enter_used_scope(ground: Ground) -> None:
+    """Enter a scope whose dictionary of handlers must grow for another policy."""
+    enter_scope(ground)
+    for policy in USED_BEFORE:
+        memrt.empty(1, policy=policy)
+
+
 def enter_scope_and_policy(ground: Ground) -> None:
     enter_scope(ground)
     ground.policy.__enter__()
@@ -738,6 +746,9 @@ CASES: dict[str, Case] = {
     "memrt.empty, of many dimensions": Case(lambda g: memrt.empty([1] * 20, "f4", "F")),
     "memrt.empty, aligned, from a policy": Case(
         lambda g: memrt.empty(10, alignment=4096, policy=g.policy)
+    ),
+    "memrt.empty, from a further policy of a scope": Case(
+        lambda g: memrt.empty(3, policy=g.policy), enter_used_scope, leave_scopes
     ),
     "memrt.empty, of objects": Case(
         lambda g: memrt.empty(3, object, policy=g.policy), sets_context=True

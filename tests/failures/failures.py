@@ -45,7 +45,10 @@ worked. Calls without a failure point ran while all requests fail."""
 def succeeded(*command: object, env: Mapping[str, str] = os.environ) -> bool:
     environment = {**env, points.VARIABLE: str(FILE)}
     print("→", *command, flush=True)
-    return subprocess.run(list(map(str, command)), cwd=ROOT, env=environment).returncode == 0
+    status = subprocess.run(list(map(str, command)), cwd=ROOT, env=environment).returncode
+    if status != 0:
+        print(f"failed with exit status {status}:", *command, file=sys.stderr, flush=True)
+    return status == 0
 
 
 def meet_in_c() -> bool:

@@ -9,6 +9,7 @@ status is 1 if a case went wrong or a public name has no case.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import sys
 import time
@@ -52,6 +53,7 @@ def main() -> int:
         "patterns", nargs="*", default=[""], help="parts of case names; default: all"
     )
     options = parser.parse_args()
+    faulthandler.enable()
     begin_with_places_apart()
     faults = all_faults()
     chosen = options.faults.split(",") if options.faults else list(faults)
