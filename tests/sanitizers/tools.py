@@ -26,9 +26,6 @@ from pieces import watched
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "sanitize"
 LIMIT = 3600  # seconds for all Python tests
-PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "Jinja2", "jsonschema",
-            "matplotlib", "opentelemetry-sdk", "perfetto", "prometheus-client", "protobuf", "rich",
-            "shtab")  # fmt: skip
 # LeakSanitizer could not stop a thread. The notice alone, without a leak, is no report.
 NOTICES = re.compile(r"(==\d+==Running thread \d+ was not suspended\. [^\n]*\n)+")
 COMPILERS = ("cc", "c++", "gcc", "g++")
@@ -176,7 +173,7 @@ class OfPython(Tool):
         settings = (f"cmake.define.MEMRT_SANITIZE={self.kinds}", f"build-dir={WORK / 'build'}")
         options = [word for setting in settings for word in ("-C", setting)]
         logged("sanitize-wheel", *pip, *options, "--wheel-dir", wheels, ROOT)
-        packages = ("numpy", *PACKAGES)
+        packages = ("numpy", *environment.TEST_PACKAGES)
         has = environment.versions(Path(sys.executable), packages)
         requirements = [f"{name}=={has[name]}" for name in packages]
         wheel = environment.newest(wheels)

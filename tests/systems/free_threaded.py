@@ -34,6 +34,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tests" / "suites"))
 import steps  # noqa: E402  (a script has only its own folder in the search path)
+from environment import TEST_PACKAGES  # noqa: E402
 from steps import StepError  # noqa: E402
 
 SOURCES = {  # file in Debian's pool, and its SHA-256
@@ -50,9 +51,7 @@ POOLS = (  # the second one keeps all former versions
     "http://deb.debian.org/debian/pool/main/p",
     "http://snapshot.debian.org/archive/debian/20261101T000000Z/pool/main/p",
 )
-TOOLS = ("pytest", "pytest-run-parallel", "pytest-timeout", "pytest-xdist", "hypothesis",
-         "jsonschema", "perfetto", "Jinja2", "matplotlib", "opentelemetry-sdk",
-         "prometheus-client", "protobuf", "rich", "shtab", "scikit-build-core>=0.10")  # fmt: skip
+TOOLS = (*TEST_PACKAGES, "pytest-run-parallel", "scikit-build-core>=0.10")
 # Most tests of other folders count blocks, policies or frames of the whole process.
 PARALLEL = ["tests/python/arrays", "tests/python/interop"]
 KNOWN_RACES = "Tools/tsan/suppressions_free_threading.txt"  # in the source of CPython

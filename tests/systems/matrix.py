@@ -27,6 +27,7 @@ import system_rows
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "suites"))
 import steps  # noqa: E402  (a script has only its own folder in the search path)
+from environment import TEST_PACKAGES  # noqa: E402
 from steps import StepError  # noqa: E402
 
 WORK = ROOT / "build" / "matrix"
@@ -116,9 +117,7 @@ def count(report: Path) -> str:
 
 def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tuple[str, str]:
     """Run the Python tests in an environment, and return outcome and figures."""
-    tools = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
-             "opentelemetry-sdk", "prometheus-client", "protobuf")  # fmt: skip
-    run(f"install-{name}", python, "-m", "pip", "install", wheel, *tools)
+    run(f"install-{name}", python, "-m", "pip", "install", wheel, *TEST_PACKAGES)
     report = WORK / f"report-{name}.xml"
     report.unlink(missing_ok=True)
     chosen = arguments or ["tests/python"]
