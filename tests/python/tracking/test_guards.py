@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+NAMES_RUNNING_CALLS = sys.version_info >= (3, 11)
+
 
 def run(code, sample="1", **environment):
     """Run code with guard pages, and return the exit status and standard error."""
@@ -74,7 +76,8 @@ def test_report_has_python_calls_of_access_allocation_and_free():
     status, errors = run(code, MEMRT_TRACK="1")
     assert status == -11
     report = re.sub("\n    .*[+].*|\n    0x.*", "", errors)  # native frames
-    assert re.search(r"\n  accessed at\n    <module> at <string>:\d+\n  allocated by", report)
+    accessed = re.search(r"\n  accessed at\n    <module> at <string>:\d+\n  allocated by", report)
+    assert (accessed is not None) == NAMES_RUNNING_CALLS
     assert re.search(r"allocated by thread \d+ at\n    load at <string>:\d+\n    <module>", report)
     assert re.search(r"freed by thread \d+ at\n    drop at <string>:\d+\n    <module>", report)
 
@@ -103,9 +106,10 @@ def test_checking_mode_reports_python_calls(fault, calls):
     assert status == -6
     functions = {"allocated": "load", "freed": "drop", "called": "drop"}
     for call in calls:
-        assert re.search(
+        found = re.search(
             rf"\n  {call} at\n    {functions[call]} at <string>:\d+\n    <module>", errors
         )
+        assert (found is not None) == (NAMES_RUNNING_CALLS or call != "called")
 
 
 def test_access_without_the_gil_has_python_calls():
@@ -118,9 +122,10 @@ def test_access_without_the_gil_has_python_calls():
     """
     status, errors = run(code)
     assert status == -11
-    assert re.search(
+    accessed = re.search(
         r"accessed at\n    write at <string>:\d+\n    Thread.run at .*threading", errors
     )
+    assert (accessed is not None) == NAMES_RUNNING_CALLS
 
 
 def test_policy_guards_all_of_its_arrays_and_no_others(libc_malloc):
