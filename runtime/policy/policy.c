@@ -239,7 +239,7 @@ static memrt_status_t replace_default_allocator(const memrt_allocator_t *allocat
 memrt_status_t memrt__policy_default_set_allocator(const memrt_allocator_t *allocator)
 {
     memrt_allocator_t chosen;
-    if (memrt__load_acquire(&memrt__default_state) == MEMRT__DEFAULT_FINAL) {
+    if (memrt__load_relaxed(&memrt__default_state) == MEMRT__DEFAULT_FINAL) {
         return MEMRT_EBUSY;
     }
     memrt_status_t status = copy_or_guard_allocator(allocator, &chosen);

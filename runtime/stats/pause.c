@@ -31,10 +31,11 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
+/// Add words in any order: the fences of memrt__stats_fingerprint() keep other readings apart.
 static uint64_t add_words(uint64_t hash, const size_t *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        hash = mix(hash, memrt__load_acquire(&words[i]));
+        hash = mix(hash, memrt__load_relaxed(&words[i]));
     }
     return hash;
 }

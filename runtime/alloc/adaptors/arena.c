@@ -103,9 +103,10 @@ static chunk_t *add_record(chunk_t *after)
     MEMRT__KEEP_ERRNO;
     chunk_t *chunk = memrt__fault_is_due() ? NULL : malloc(sizeof(*chunk));
     if (chunk != NULL) {
-        *chunk = (chunk_t){.state = HELD};
-        do {
-            chunk->next = memrt__load_acquire(&after->next);
+        chunk->state = HELD;
+        chunk->memory = NULL;
+        do { /* the exchange goes on with the release of the record that was next */
+            chunk->next = memrt__load_relaxed(&after->next);
         } while (!memrt__cas_release(&after->next, chunk->next, (size_t)chunk));
     }
     return chunk;
