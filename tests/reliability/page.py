@@ -60,7 +60,7 @@ SUMMARY = {
     "stress": ("minutes", "buffers"),
     "fuzzing": ("minutes", "inputs"),
     "exits": ("rounds", "minutes"),
-    "weak-memory": ("orders taken away",),
+    "weak-memory": ("weakened orders",),
     "coverage": ("branches", "taken"),
     "coverage-bindings": ("extension, taken", "package, taken"),
     "mutation": ("drawn", FOUND),
