@@ -292,7 +292,8 @@ page.parent.mkdir(0o700, exist_ok=True)
 page.mkdir()  # where its file would be
 os.environ["MEMRT_SHARE"] = "1"
 try:
-    with warnings.catch_warnings(record=True, action="always") as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         import memrt
 finally:
     page.rmdir()

@@ -70,6 +70,8 @@ def skip_without_package(script: Path) -> None:
     package = PACKAGES.get(script.stem)
     if package is not None and importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}")
+    if script.stem == "saved_figures":  # older versions keep each line twice
+        pytest.importorskip("matplotlib", "3.11")
 
 
 def findings_of(script: Path, folder: Path) -> list[dict[str, object]]:
