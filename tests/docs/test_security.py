@@ -32,3 +32,18 @@ def test_every_claim_names_existing_tests():
         named = {name for name in TEST.findall(claim) if name.strip("_").count("_") >= 3}
         assert named, claim
         assert named <= there, claim
+
+
+def test_every_test_named_on_the_page_exists():
+    there = names_of_tests()
+    named = {name for name in TEST.findall(PAGE) if name.startswith("test_")}
+    assert len(named) > 20
+    assert named <= there
+
+
+def test_every_hardening_names_existing_tests():
+    rows = PAGE.partition("## Hardening")[2].partition("\n## ")[0].splitlines()
+    there = names_of_tests()
+    tests = [TEST.findall(row.split("|")[3]) for row in rows if row.startswith("| a")]
+    assert len(tests) == 4
+    assert all(names and set(names) <= there for names in tests)

@@ -22,7 +22,16 @@ SUITE = (
 """Test files with high coverage and a short run time."""
 
 FOREIGN_SUITE = ("stats/test_stats.py", "arrays/test_array.py")
-REQUIREMENTS = ("numpy", "rich", "pytest", "pytest-timeout", "hypothesis")
+# The last two are for pytest on Python 3.10. pip reads conditions for the Python that runs pip.
+REQUIREMENTS = (
+    "numpy",
+    "rich",
+    "pytest",
+    "pytest-timeout",
+    "hypothesis",
+    "exceptiongroup",
+    "tomli",
+)
 PYENV_NEEDS = (
     "ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8 libsqlite3-0 libssl3 "
     "zlib1g"

@@ -147,8 +147,10 @@ static PyObject *take_over_array(PyObject *module, PyObject *args)
         return managed > 0 ? Py_NewRef(Py_True) : NULL;
     }
     PyArrayObject *owner = find_owning_array((PyArrayObject *)array);
+    Py_XINCREF(owner); /* code of the policy object may give `array` another base */
     int adopted = can_move_ownership(owner) ? adopt_owning_array(owner, policy) : 0;
-    if (adopted == 0) { /* another thread may have adopted the array since the first check */
+    Py_XDECREF(owner);
+    if (adopted >= 0) { /* another thread may have adopted the array since the first check */
         adopted = memrt__is_managed(array);
     }
     return adopted >= 0 ? PyBool_FromLong(adopted) : NULL;

@@ -4,6 +4,7 @@
 
 #include "api/checking_table.h"
 #include "api/plain_table.h"
+#include "runtime/alloc/guard/frozen_pages.h"
 #include "runtime/config/options.h"
 #include "support/books.h"
 #include "support/crew.h"
@@ -122,11 +123,16 @@ TEST(every_status_has_a_distinct_text)
     ck_assert_str_eq(api->status_text((memrt_status_t)-1), unknown);
 }
 
-TEST(limit_status_text_names_four_limits)
+TEST(limit_status_text_names_all_limits)
 {
-    static const char *const limits[] = {"4095 policies", "4096 scopes", "64 suppression patterns",
-                                         "a million symbols"};
+    static const char *const limits[] = {
+        "4095 policies",           "4096 scopes",        "8 hooks",         "32 callbacks",
+        "64 suppression patterns", "4096 frozen arrays", "64 for refusals", "a million symbols"};
     ck_assert_uint_eq(MEMRT_SCOPES_MAX, 4096);
+    ck_assert_uint_eq(MEMRT_HOOKS_MAX, 8);
+    ck_assert_uint_eq(MEMRT_PRESSURE_CALLBACKS, 32);
+    ck_assert_uint_eq(MEMRT_RECLAIM_MAX, 64);
+    ck_assert_uint_eq(MEMRT__FROZEN_BUFFERS, 4096);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         ck_assert_ptr_nonnull(strstr(api->status_text(MEMRT_ELIMIT), limits[i]));
     }

@@ -16,6 +16,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+#include "runtime/alloc/adaptors/arena.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/purger.h"
@@ -122,6 +123,34 @@ static void use_guard(void)
     memrt_allocator_t guard;
     if (api->allocator_guard(api->allocator_default(), &guard) == MEMRT_OK) {
         use_allocator(&guard);
+    }
+}
+
+/* A policy destroys its allocator. */
+
+static void use_prefault(void)
+{
+    memrt_placement_options_t options = {
+        .struct_size = sizeof(options), .prefault = 3, .lock = MEMRT_LOCK_TRY};
+    memrt_allocator_t placed;
+    if (api->allocator_placed(&options, &placed, NULL, 0) == MEMRT_OK) {
+        use_allocator(&placed);
+    }
+}
+
+static void use_files(void)
+{
+    memrt_allocator_t files;
+    if (api->allocator_file("/tmp", &files) == MEMRT_OK) {
+        use_allocator(&files);
+    }
+}
+
+static void use_arena(void)
+{
+    memrt_allocator_t arena;
+    if (memrt__arena_new(api->allocator_default(), 0, &arena) == MEMRT_OK) {
+        use_allocator(&arena);
     }
 }
 
@@ -298,8 +327,9 @@ static void use_new_thread(void)
 }
 
 static void (*const operations[])(void) = {
-    use_default,  use_uncached, use_system, use_mapped,  use_guard,   use_limits, use_scope,
-    use_meminfos, use_tracking, use_trace,  use_reports, use_options, use_purger, use_new_thread,
+    use_default, use_uncached, use_system,  use_mapped, use_guard,      use_prefault,
+    use_files,   use_arena,    use_limits,  use_scope,  use_meminfos,   use_tracking,
+    use_trace,   use_reports,  use_options, use_purger, use_new_thread,
 };
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 

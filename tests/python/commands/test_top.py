@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -158,6 +159,15 @@ def test_recording_without_a_terminal_ends_with_its_time(process, tmp_path):
     assert "exists already: name another file, or add --force" in refused.stderr
     assert top("--once", *options, "--force").returncode == 0
     assert str(process.pid) in path.read_text()
+
+
+def test_csv_names_that_look_like_formulas_stay_text(tmp_path):
+    path = tmp_path / "load.csv"
+    with sharing(code=PROGRAM.replace("mine", "=1+1")) as process:
+        top(process.pid, "--record", str(path), "--interval", "0.1", "--seconds", "0.3")
+    with path.open(newline="", encoding="utf-8") as file:
+        names = {row["name"] for row in csv.DictReader(file) if row["kind"] == "policy"}
+    assert any(name.startswith("'=1+1 #") for name in names)
 
 
 def test_recording_ends_with_its_process_and_by_signal(tmp_path):

@@ -10,6 +10,7 @@ from typing import IO, Any
 from memrt._trace.events import EVENT_NAMES, KIND_NAMES, MARK
 from memrt._trace.reader import Trace
 from memrt.commands.output.progress import with_progress
+from memrt.commands.output.spreadsheet import text_cell
 
 HEADER = (
     "seconds",
@@ -26,7 +27,6 @@ HEADER = (
     "mark",
 )
 _PIECE = 20_000
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(trace: Trace, file: IO[bytes]) -> None:
@@ -62,8 +62,3 @@ def _row(trace: Trace, event: tuple[Any, ...], live: int, places: Any) -> tuple[
         places(site),
         text_cell(trace._text(block) or "") if is_mark else "",
     )
-
-
-def text_cell(text: str) -> str:
-    """Return a cell that a spreadsheet shows as text: a formula gets an apostrophe in front."""
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -13,7 +13,9 @@ from memrt._stats.snapshot import Stats
 from memrt._telemetry.stats_pages import Snapshot
 from memrt.commands.live_view.process_names import command_words, program_of
 from memrt.commands.output.errors import CommandError
+from memrt.commands.output.spreadsheet import text_cell
 
+_TEXTS = ("program", "kind", "name")
 FIELDS = ("time", "pid", "program", "kind", "name", "resident", *Stats.__dataclass_fields__)
 
 
@@ -78,7 +80,7 @@ class RecordFile:
     def _write(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
             if self._csv is not None:
-                self._csv.writerow(row)
+                self._csv.writerow(row | {key: text_cell(row[key]) for key in _TEXTS})
             else:
                 self._file.write(json.dumps(row) + "\n")
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -874,4 +875,32 @@ TEST(large_blocks_begin_at_many_places_of_their_pages)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         ck_assert_uint_ge(count_places(sizes[i]), 8);
     }
+}
+
+/// Allocate and free 300 blocks of 900 KB three times, while the kernel refuses to discard pages.
+static void use_locked_memory(void *context)
+{
+    enum { BLOCKS = 300 };
+    static void *blocks[BLOCKS];
+    size_t discards = kernel_calls(KERNEL_DISCARD);
+    (void)context;
+    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0) {
+        return; /* a limit of locked memory */
+    }
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < BLOCKS; i++) {
+            blocks[i] = api->block_alloc(NULL, 900000);
+        }
+        for (size_t i = 0; i < BLOCKS; i++) {
+            api->block_free(NULL, blocks[i], 900000);
+        }
+        (void)api->release_unused();
+    }
+    REQUIRE(kernel_calls(KERNEL_DISCARD) - discards < 3 * BLOCKS * 4);
+}
+
+TEST(process_with_locked_memory_makes_few_calls)
+{
+    suite_set_decay(0);
+    child_expect_success(use_locked_memory, NULL);
 }
