@@ -384,6 +384,14 @@ def test_commands_import_no_module_of_the_current_folder(tmp_path, command, argu
     assert said
 
 
+def test_report_imports_no_module_of_the_current_folder(tmp_path):
+    command = ("run", "--quiet", "--record", "program.memrt", "-c", "print(1)")
+    assert outcome(tmp_path, SCRIPT, *command)[0] == 0
+    status, said, errors = shadowed(tmp_path, SHADOWS, SCRIPT, "report", "program.memrt")
+    assert (status, errors) == (0, "")
+    assert "program.html" in said
+
+
 @pytest.mark.parametrize("flags", [[], ["-I"]])
 @pytest.mark.parametrize("case", ["-m package a", "facts.py", "folder a -- b", "-c print(1) a"])
 def test_console_script_runs_programs_as_python_does(folder, flags, case):
