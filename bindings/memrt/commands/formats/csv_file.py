@@ -10,7 +10,7 @@ from typing import IO, Any
 from memrt._trace.events import EVENT_NAMES, KIND_NAMES, MARK
 from memrt._trace.reader import Trace
 from memrt.commands.output.progress import with_progress
-from memrt.commands.output.spreadsheet import text_cell
+from memrt.commands.output.table import text_cell
 
 HEADER = (
     "seconds",

@@ -13,7 +13,7 @@ from memrt._stats.snapshot import Stats
 from memrt._telemetry.stats_pages import Snapshot
 from memrt.commands.live_view.process_names import command_words, program_of
 from memrt.commands.output.errors import CommandError
-from memrt.commands.output.spreadsheet import text_cell
+from memrt.commands.output.table import text_cell
 
 _TEXTS = ("program", "kind", "name")
 FIELDS = ("time", "pid", "program", "kind", "name", "resident", *Stats.__dataclass_fields__)

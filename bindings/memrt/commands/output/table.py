@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
 
 def text_table(rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Return rows with aligned columns. The last column is not padded.
@@ -27,3 +29,8 @@ def _line(row: Sequence[str], widths: list[int], right: set[int]) -> str:
         for i, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return ("  " + "  ".join(cells)).rstrip()
+
+
+def text_cell(text: str) -> str:
+    """Return a cell that a spreadsheet shows as text: a formula gets an apostrophe in front."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
