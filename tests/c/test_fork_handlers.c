@@ -287,7 +287,7 @@ static void *use_pages_on_thread(void *context)
     }
     api->block_free(NULL, block, large);
     REQUIRE(mincore(inner, page, &resident) == -1 && errno == ENOMEM);
-    REQUIRE(spans < FEW / 10);
+    REQUIRE(spans < FEW / 10 || !memrt__options.cache); /* without the cache, malloc serves */
     return context;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -59,11 +60,15 @@ def for_target(version: str, target: Target) -> list[str]:
 
 def download(version: str, target: Target) -> Path:
     """Download the packages for the tests with a Python on a processor, and return the folder."""
-    folder = WORK / "packages" / f"{version}-{target.processor}"
+    wanted = hashlib.sha256(" ".join(REQUIREMENTS).encode()).hexdigest()[:8]
+    folder = WORK / "packages" / f"{version}-{target.processor}-{wanted}"
     if not folder.exists():
-        pip = [sys.executable, "-m", "pip", "download", "--dest", folder]
+        partial = folder.with_name(f"{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "download", "--dest", partial]
         log = WORK / "log" / f"download-{folder.name}.log"
         wheel_builder.run(log, [*pip, *for_target(version, target), *REQUIREMENTS])
+        partial.rename(folder)
     return folder
 
 
