@@ -412,7 +412,7 @@ class Late:
         try:
             with self.policy:
                 np.ones(100)
-        except (MemoryError, ImportError):  # NumPy before 2.0 imports its error now
+        except MemoryError:
             print("refused", flush=True)
 
 with memrt.Policy(allocator=Arena()):
@@ -435,7 +435,8 @@ def test_finalization_leaks_frees_and_refuses_allocations(run_python):
     no_report = f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"  # the leak is on purpose
     result = run_python(FINALIZATION, env={"ASAN_OPTIONS": no_report})
     assert result.returncode == 0
-    assert result.stderr == ""
+    if np.lib.NumpyVersion(np.__version__) >= "2.2.0":  # older ones print that an import failed
+        assert result.stderr == ""
     assert result.stdout.split("\n") == ["freed", "at exit", "refused", ""]
 
 
