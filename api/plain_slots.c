@@ -139,9 +139,10 @@ const char *memrt__plain_status_text(memrt_status_t status)
         [MEMRT_EINVAL] = "an argument has a value that the call does not allow",
         [MEMRT_ENOENT] = "no object has the given pointer or name",
         [MEMRT_EBUSY] = "another holder or user has the object",
-        [MEMRT_ELIMIT] = ("a limit of memrt is reached: 4095 policies, 4096 scopes, 8 hooks, 32 "
-                          "callbacks for pressure, 64 for refusals, 64 suppression patterns, 4096 "
-                          "frozen arrays, or a million symbols"),
+        [MEMRT_ELIMIT] =
+            ("a limit of memrt is reached: 4095 policies, 4096 scopes, 8 hooks, 32 "
+             "callbacks for memory pressure, 64 callbacks for refusals, 64 suppression "
+             "patterns, 4096 frozen arrays, or a million symbols"),
         [MEMRT_ENOTSUP] =
             "the kind of the object does not support the call, or the CUDA driver was not found",
         [MEMRT_EDEVICE] = "the CUDA driver refused a call",

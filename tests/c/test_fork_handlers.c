@@ -160,11 +160,16 @@ static void *work_on_thread(void *context)
     return context;
 }
 
-static void wait_for_new_thread(void)
+static void run_on_new_thread(void *(*act)(void *))
 {
     pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, work_on_thread, NULL) == 0);
+    REQUIRE(pthread_create(&thread, NULL, act, NULL) == 0);
     REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+static void wait_for_new_thread(void)
+{
+    run_on_new_thread(work_on_thread);
 }
 
 /* Thread with a record and cached blocks, because the thread has allocated before. */
@@ -293,9 +298,7 @@ static void *use_pages_on_thread(void *context)
 
 static void wait_for_pages(void)
 {
-    pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, use_pages_on_thread, NULL) == 0);
-    REQUIRE(pthread_join(thread, NULL) == 0);
+    run_on_new_thread(use_pages_on_thread);
 }
 
 /* The guards keep freed blocks, or give each block its own pages. */

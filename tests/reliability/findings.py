@@ -5,7 +5,7 @@ usage: python tests/reliability/findings.py
 Writes the section "findings" of docs/reliability.md. The exit status is 1 if a file
 lacks the listed test; then nothing is written.
 
-No library checks such a list: issue trackers know neither the tests nor their names.
+No library checks the list: issue trackers do not read the tests.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ static PyObject *take_over_array(PyObject *module, PyObject *args)
     Py_XINCREF(owner); /* code of the policy object may give `array` another base */
     int adopted = can_move_ownership(owner) ? adopt_owning_array(owner, policy) : 0;
     Py_XDECREF(owner);
-    if (adopted >= 0) { /* another thread may have adopted the array since the first check */
+    if (adopted >= 0) { /* the array may have another base, or was adopted by another thread */
         adopted = memrt__is_managed(array);
     }
     return adopted >= 0 ? PyBool_FromLong(adopted) : NULL;

@@ -125,9 +125,14 @@ TEST(every_status_has_a_distinct_text)
 
 TEST(limit_status_text_names_all_limits)
 {
-    static const char *const limits[] = {
-        "4095 policies",           "4096 scopes",        "8 hooks",         "32 callbacks",
-        "64 suppression patterns", "4096 frozen arrays", "64 for refusals", "a million symbols"};
+    static const char *const limits[] = {"4095 policies",
+                                         "4096 scopes",
+                                         "8 hooks",
+                                         "32 callbacks for memory pressure",
+                                         "64 suppression patterns",
+                                         "4096 frozen arrays",
+                                         "64 callbacks for refusals",
+                                         "a million symbols"};
     ck_assert_uint_eq(MEMRT_SCOPES_MAX, 4096);
     ck_assert_uint_eq(MEMRT_HOOKS_MAX, 8);
     ck_assert_uint_eq(MEMRT_PRESSURE_CALLBACKS, 32);

@@ -78,4 +78,10 @@ static inline void model_end_block(size_t *block, size_t value)
     arena_free(&arena, block, BLOCK_BYTES, 16);
 }
 
+static inline void *model_use_block(void *context)
+{
+    model_end_block(model_block((size_t)context), (size_t)context);
+    return NULL;
+}
+
 #endif

@@ -4,19 +4,13 @@
 
 #include "tests/models/arena/arena.h"
 
-static void *use_block(void *context)
-{
-    model_end_block(model_block((size_t)context), (size_t)context);
-    return NULL;
-}
-
 int main(void)
 {
     model_arena();
     arena.first.state = MAKE_STATE(CHUNK_BYTES, 1);
-    pthread_t second = model_thread(use_block, (void *)2);
-    pthread_t third = model_thread(use_block, (void *)3);
-    use_block((void *)1);
+    pthread_t second = model_thread(model_use_block, (void *)2);
+    pthread_t third = model_thread(model_use_block, (void *)3);
+    model_use_block((void *)1);
     model_join(second);
     model_join(third);
     return 0;

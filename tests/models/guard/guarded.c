@@ -2,7 +2,7 @@
 /// its own block, also where an older block with the same address was in the record of the other
 /// thread. A search for a block of the other thread finds a complete record or none.
 
-#include "tests/models/model.h"
+#include "tests/models/guard/guard.h"
 
 #include "runtime/alloc/guard/guard_pages.h"
 
@@ -11,46 +11,21 @@
 #undef MEMRT__GUARD_PAGES_FREED
 #define MEMRT__GUARD_PAGES_FREED 0u /* a freed block is unmapped at once */
 
-#include "runtime/observe/call_stack.h"
-
-/* The checker refuses copies of call stacks. A stack is a word here. */
-#define memrt__call_stack_t size_t
-#define memrt__call_stack_record(stack) ((void)(*(stack) = 9))
 #undef MEMRT__HASH_FACTOR
 #define MEMRT__HASH_FACTOR 0                        /* all addresses have the same hint */
 #define memset(where, value, bytes) ((void)(where)) /* no model reads the fill around a block */
 
 #include "runtime/alloc/guard/guard_pages.c"
 
-enum { PAGE = 4096, BLOCK = 64 };
+enum { BLOCK = 64 };
 
 static memrt__guard_record_t all[MEMRT__GUARD_PAGES_BLOCKS];
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local uintptr_t own_address = 16 * PAGE; /* of each block of the thread */
-
-unsigned memrt__slow_path;
-
-void memrt__lock(memrt__rank_t rank)
-{
-    (void)rank;
-    pthread_mutex_lock(&mutex);
-}
 
 bool memrt__lock_or_fork(memrt__rank_t rank)
 {
     memrt__lock(rank);
     return true;
-}
-
-void memrt__unlock(memrt__rank_t rank)
-{
-    (void)rank;
-    pthread_mutex_unlock(&mutex);
-}
-
-size_t memrt__os_page_size(void)
-{
-    return PAGE;
 }
 
 /// Map the records, in plain stores, or an address for a block.
@@ -82,16 +57,6 @@ bool memrt__os_discard(void *address, size_t size)
 {
     (void)address, (void)size;
     return true;
-}
-
-bool memrt__fault_signal_install(memrt__fault_report_fn report)
-{
-    return report != NULL;
-}
-
-uint64_t memrt__os_thread_id(void)
-{
-    return 1;
 }
 
 void memrt__guard_record_verify(const memrt__guard_record_t *record, size_t page)

@@ -283,7 +283,6 @@ def test_adopting_a_view_adopts_its_base_array():
     assert memrt.meminfo(a).nbytes == 80
 
 
-@pytest.mark.thread_unsafe(reason="threads share the recorder")
 @dataclass
 class Rebasing:
     """A policy object whose handler look-up gives a view other memory."""
@@ -302,6 +301,55 @@ def test_base_that_ends_during_an_adoption_is_not_adopted():
     assert not _memrt.take_over(view, Rebasing(view, memrt.Policy()))
     assert not memrt.is_managed(view)
     assert view.sum() == 0
+
+
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
+def test_adopted_foreign_memory_is_freed_once_with_same_size(foreign, recorder):
+    shapes = [(), 0, 1, 100, (3, 4), (2, 0, 2)]
+    for shape in shapes:
+        expected = sizes_freed(foreign, recorder, shape, adopt=False)
+        assert sizes_freed(foreign, recorder, shape, adopt=True) == expected
+        assert len(expected) == 1
+
+
+def sizes_freed(foreign, recorder, shape, adopt):
+    a = under(foreign, lambda: np.empty(shape))
+    recorder.events(foreign)
+    if adopt:
+        mi = memrt.meminfo(memrt.adopt(a))
+        del a
+        assert recorder.events(foreign) == []
+        assert mi.kind == "adopted"
+        assert isinstance(mi.parent, np.ndarray)
+        del mi
+    else:
+        del a
+    return [size for op, _, _, size, *_ in recorder.events(foreign) if op == "free"]
+
+
+def test_adopted_bytes_count_in_the_given_policy():
+    policy = memrt.Policy(name="account")
+    a = memrt.adopt(np.zeros(1000, "u1"), policy=policy)
+    assert policy.stats().adopted == 1000
+    assert memrt.meminfo(a).policy == "account"
+    del a
+    assert policy.stats().adopted == 0
+
+
+def test_adopted_array_writeable_flag_can_be_toggled():
+    for a in (memrt.adopt(np.ones(5)), memrt.adopt(frozen(np.ones(5)))):
+        a.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            a[0] = 8
+        a.flags.writeable = True
+        a[0] = 9
+        assert a[0] == 9
+
+
+def test_resizing_an_adopted_array_raises():
+    a = memrt.adopt(np.ones(5))
+    with pytest.raises(ValueError, match="does not own"):
+        a.resize(10, refcheck=False)
 
 
 @pytest.mark.thread_unsafe(reason="threads share the recorder")

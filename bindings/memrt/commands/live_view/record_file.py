@@ -15,7 +15,7 @@ from memrt.commands.live_view.process_names import command_words, program_of
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.table import text_cell
 
-_TEXTS = ("program", "kind", "name")
+_TEXTS = ("program", "name")
 FIELDS = ("time", "pid", "program", "kind", "name", "resident", *Stats.__dataclass_fields__)
 
 
