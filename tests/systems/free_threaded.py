@@ -155,6 +155,8 @@ class Interpreter:
     def test(self, arguments: list[str], parallel: bool) -> int:
         """Run pytest with the GIL off, and return the exit status."""
         environment = os.environ | {"PYTHON_GIL": "0"}
+        if not parallel:  # pytest.warns catches the warnings of all contexts
+            environment["PYTHON_CONTEXT_AWARE_WARNINGS"] = "0"
         workers = ["-n", str(os.cpu_count()), "--dist", "worksteal"]
         if parallel:
             options = ["--parallel-threads=4", *(arguments or PARALLEL)]

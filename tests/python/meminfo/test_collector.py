@@ -1,13 +1,13 @@
 """The cycle collector may run inside any call that allocates, and may run any Python code there."""
 
 import pytest
-from gil import needs_gil
+from gil import PYTHON_CHECKER, needs_gil
 
 # Before Python 3.12 the collector runs where an object is created; since 3.12, between
 # instructions. With these settings a use of freed memory crashes: Python overwrites freed memory,
 # and the C library unmaps blocks above 4096 bytes.
 STRICT = {
-    "PYTHONMALLOC": "malloc_debug",
+    "PYTHONMALLOC": PYTHON_CHECKER,
     "MALLOC_MMAP_THRESHOLD_": "4096",
     "MALLOC_TOP_PAD_": "0",
 }

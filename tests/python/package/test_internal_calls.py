@@ -9,6 +9,7 @@ import sys
 import memrt
 import numpy as np
 import pytest
+from gil import needs_gil
 from memrt import _memrt
 
 
@@ -70,7 +71,13 @@ def count_left(read, array):
     return sys.getallocatedblocks() - before
 
 
-@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(read, id=name, marks=needs_gil if name in ("holders", "retention") else ())
+        for name, read in READERS.items()
+    ],
+)
 def test_results_of_readers_are_freed(read):
     """Caches of CPython may grow at first, so one of several rounds must leave less."""
     with memrt.debug.tracking(), memrt.Policy(pages="4K", name="read"), memrt.scope("read"):

@@ -13,6 +13,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from gil import THREADS_INHERIT
 
 KIB = 1024
 
@@ -188,13 +189,13 @@ def test_carry_takes_a_scope_to_another_thread():
     assert memrt.bind_scope(len) is len
 
 
-def test_new_thread_has_no_scope():
+def test_new_thread_has_a_scope_only_if_it_inherits():
     seen = []
-    with memrt.scope("starts"):
+    with memrt.scope("starts") as scope:
         thread = threading.Thread(target=lambda: seen.append(memrt.current_scope()))
         thread.start()
         thread.join()
-    assert seen == [None]
+    assert seen == [scope if THREADS_INHERIT else None]
 
 
 def test_scopes_can_be_left_out_of_order(in_force):
@@ -435,7 +436,8 @@ def test_exit_on_wrong_thread_or_task_warns_and_keeps_the_scope():
 
     asyncio.run(enter_in_one_task_leave_in_another())
     with inside as s:
-        thread = threading.Thread(target=leave_and_catch, args=(inside, caught))
+        empty = contextvars.Context()
+        thread = threading.Thread(target=empty.run, args=(leave_and_catch, inside, caught))
         thread.start()
         thread.join()
         made = memrt.alloc(100)

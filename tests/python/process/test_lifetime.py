@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from gil import CAN_LACK_GIL
+from gil import PYTHON_CHECKER
 from memrt import _memrt
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,10 +69,6 @@ def test_process_exits_silently_wherever_memory_is_held(place, run_python, probe
         HEAD + PLACES[place].format(made=EVERYTHING) + "\n", flags=("-X", "dev", "-W", "error")
     )
     assert result.stderr == ""
-
-
-# Without a GIL, CPython has no debug hooks over the C library's malloc.
-PYTHON_CHECKER = "debug" if CAN_LACK_GIL else "malloc_debug"
 
 
 @pytest.mark.parametrize("checker", [{"PYTHONMALLOC": PYTHON_CHECKER}, {"MEMRT_CHECK": "1"}])

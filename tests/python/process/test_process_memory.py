@@ -129,9 +129,9 @@ PROGRAMS = {
     "shared memory": (
         "from multiprocessing.shared_memory import SharedMemory\n"
         "block = SharedMemory(create=True, size=16 * MIB)\n"
-        "block.buf[:] = bytes([1]) * (16 * MIB)\n"
         "other = mmap.mmap(-1, 16 * MIB)\n"
-        "other.write(bytes([1]) * (16 * MIB))\n"
+        "for start in range(0, 16 * MIB, MIB):\n"
+        "    block.buf[start:start + MIB] = other[start:start + MIB] = bytes([1]) * MIB\n"
         "import atexit\n"
         "atexit.register(lambda: (block.close(), block.unlink()))",
         "shared",

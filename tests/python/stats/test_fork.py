@@ -169,7 +169,7 @@ def test_live_marks_inherited_buffers_in_a_child(run_python):
 
 
 STEPS = """
-import signal
+import contextvars, signal
 from concurrent.futures import ThreadPoolExecutor
 
 SOURCES = os.path.dirname(memrt.__file__)
@@ -178,7 +178,7 @@ policy = memrt.Policy(name="everywhere")
 def by_thread(function):
     box = []
     thread = threading.Thread(target=lambda: box.append(function()))
-    thread.start()
+    contextvars.Context().run(thread.start)  # a thread may inherit the context of its creator
     thread.join()
     return box[0]
 
@@ -186,8 +186,10 @@ def in_force():
     return memrt.handler_name(np.ones(1))
 
 def is_carried():
-    with ThreadPoolExecutor(1) as executor, memrt.scope("submits") as scope:
-        return executor.submit(memrt.current_scope).result() == scope
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(len, "").result()  # starts the thread outside the scope
+        with memrt.scope("submits") as scope:
+            return executor.submit(memrt.current_scope).result() == scope
 
 def peak_in_force():
     return next(option.value for option in memrt.debug.options() if option.name == "MEMRT_PEAK")

@@ -7,6 +7,10 @@ import pytest
 
 CAN_LACK_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 GIL_IS_OFF = not getattr(sys, "_is_gil_enabled", lambda: True)()
+# Without a GIL, CPython has no debug hooks over the C library's malloc.
+PYTHON_CHECKER = "debug" if CAN_LACK_GIL else "malloc_debug"  # a value of PYTHONMALLOC
+# Builds of Python 3.14 without a GIL start a thread with a copy of the creator's context.
+THREADS_INHERIT = bool(getattr(sys.flags, "thread_inherit_context", 0))
 
 needs_gil = pytest.mark.skipif(GIL_IS_OFF, reason="the search for holders needs the GIL")
 needs_no_gil = pytest.mark.skipif(not GIL_IS_OFF, reason="the GIL is on")
