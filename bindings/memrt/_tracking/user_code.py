@@ -261,13 +261,16 @@ def where(file: str, line: int) -> str:
 
 
 def short_path(file: str) -> str:
-    """Return a path relative to the project or to the folder of the library; else unchanged."""
+    """Return a path relative to the folder of the library or to the project; else unchanged.
+
+    The folder of the library comes first, because an environment may be a folder of the project.
+    """
     if shows_all_frames():
         return file
     installed = _INSTALLED.match(file)
     if installed is not None:
         return file[installed.end() :]
-    return _below(file, project_folders()) or _below(file, library_folders()) or file
+    return _below(file, library_folders()) or _below(file, project_folders()) or file
 
 
 def _below(file: str, folders: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ import types
 import memrt
 import numpy as np
 import pytest
+from gil import needs_gil
 from memrt._profile.recording import dumps, loads
 from memrt._tracking import user_code
 from memrt._tracking.sites import site_text
@@ -84,6 +85,7 @@ class Copied:
         return user_code.running_library_calls()
 
 
+@needs_gil
 def test_running_library_calls_have_line_and_library():
     copied = Copied()
     line = sys._getframe().f_lineno + 1
@@ -94,6 +96,7 @@ def test_running_library_calls_have_line_and_library():
     assert [each for each in after if each.file == __file__] == []
 
 
+@needs_gil
 def test_running_library_calls_of_another_thread():
     started, ended = threading.Event(), threading.Event()
 
@@ -147,13 +150,15 @@ def test_root_folder_is_not_a_project(started_in):
     assert str(site("/srv/a.py")) == "f at /srv/a.py:3"
 
 
-def test_library_paths_start_at_the_package():
+def test_library_paths_start_at_the_package(started_in):
     through = site(f"{PACKAGES}/pandas/core/frame.py", "/p/a.py").through
     assert str(through) == "f at pandas/core/frame.py:3"
     assert str(site(f"{STANDARD}/json/decoder.py")) == "f at json/decoder.py:3"
     text = site_text(site(f"{PACKAGES}/pandas/core/frame.py", "/p/a.py"))
     assert text == "f at /p/a.py:3, through pandas/core/frame.py:3"
     assert site_text(None) == "unknown source line"
+    started_in(os.path.dirname(STANDARD))  # an environment in the project
+    assert str(site(f"{STANDARD}/json/decoder.py")) == "f at json/decoder.py:3"
 
 
 def test_cell_of_a_notebook_has_its_number(monkeypatch):
@@ -218,6 +223,7 @@ def test_recording_has_user_calls_and_the_roots_of_the_machine(tmp_path):
     assert loads(dumps([document]).encode()) == [document]
 
 
+@needs_gil  # without holders, the report has no calls
 def test_all_frames_option_names_the_innermost_call(tmp_path):
     script = tmp_path / "app.py"
     script.write_text("import numpy as np\nkept = np.tile(np.arange(10_000.0), 10)\n")

@@ -13,7 +13,7 @@ class Sites {
     this.sources = new Map((recorded.user_calls || []).map(([site, call]) => [site, texts.get(call)]));
     this.bySource = new Map(recorded.sites.map(([site, place]) => [place, this.sources.get(site)]));
     const roots = recorded.roots || { project: [], library: [] };
-    this.roots = [...roots.project, ...roots.library];
+    this.roots = [...roots.library, ...roots.project];
   }
   place(site) {
     const calls = this.calls(site);
