@@ -1050,9 +1050,21 @@ def test_process_above_the_limit_fails_with_its_largest_parts(run, apart, option
 def test_free_memory_of_the_process_does_not_hide_a_rise(run):
     result = run(
         """
+import ctypes
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.memset.restype = ctypes.c_void_p
+libc.memset.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+libc.free.argtypes = (ctypes.c_void_p,)
+
+def use_malloc():
+    blocks = [libc.memset(libc.malloc(100_000), 1, 100_000) for _ in range(400)]
+    for block in blocks:  # each below malloc's size for mappings
+        libc.free(block)
+
 @pytest.fixture
 def free():
-    parts = [bytearray(100_000) for _ in range(400)]  # of malloc, below its size for mappings
+    use_malloc()
     table = np.ones(5_000_000)
 
 pytestmark = pytest.mark.memrt_limit_process("20 MB")
@@ -1061,7 +1073,7 @@ def test_arrays(free):
     np.ones(5_000_000)
 
 def test_malloc(free):
-    [bytearray(100_000) for _ in range(400)]
+    use_malloc()
 """
     )
     result.assert_outcomes(failed=2)
