@@ -248,7 +248,7 @@ class dump_on_signal(Closable):  # noqa: N801 - used like a function
             problem = None if written else f"{self._folder.path!r} is full, or a dump is running"
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-        if problem is not None:
+        if problem is not None and sys.stderr is not None:  # None: print would write on stdout
             with contextlib.suppress(Exception):  # stderr may be gone
                 print(f"memrt: no dump was written: {problem}", file=sys.stderr, flush=True)
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 from memrt._support.import_path import remove_first_path
-from memrt.commands.output.errors import CommandError
+from memrt.commands.output.errors import CommandError, say
 from memrt.commands.programs.hints import Parser, misplaced_hint
 
 _VERBS = {
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             _print_all(chosen)
     except CommandError as error:
-        print(f"memrt: {error}", file=sys.stderr)
+        say(f"memrt: {error}")
         sys.exit(2)
 
 

@@ -13,7 +13,7 @@ from memrt._profile.recording import Document, RecordingError, loads
 from memrt._trace.reader import Trace
 from memrt._trace.trace_file import TraceError
 from memrt.commands.formats import csv_file, findings, perfetto, pprof, sarif, speedscope
-from memrt.commands.output.errors import CommandError
+from memrt.commands.output.errors import CommandError, say
 from memrt.commands.output.target import new_file
 
 HELP = "Convert a trace or a recording to a format of other programs."
@@ -124,5 +124,5 @@ def opened(path: str) -> memrt.debug.Trace:
     except OSError as error:
         raise CommandError(f"cannot read {path!r}: {error.strerror}") from None
     if trace.problem is not None:
-        print(f"memrt: {path}: {trace.problem}", file=sys.stderr)
+        say(f"memrt: {path}: {trace.problem}")
     return trace

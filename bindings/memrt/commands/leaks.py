@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import contextlib
 import gc
 import os
 import sys
@@ -15,6 +14,7 @@ from memrt._leaks.leaks import GROUPS_SHOWN, LeakGroup, amount, describe, group,
 from memrt._leaks.survey import Survey
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import live
+from memrt.commands.output.errors import say
 from memrt.commands.programs.program import (
     add_program_arguments,
     program_named,
@@ -81,8 +81,7 @@ class _Verdict:
             return
         found = _find()
         self.fails = found.fails
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-            print("\n".join([*_lines(found), *self._hints]), file=sys.stderr, flush=True)
+        say(*_lines(found), *self._hints)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from memrt.commands.output.errors import CommandError
+from memrt.commands.output.errors import CommandError, say
 from memrt.commands.output.table import text_table
 from memrt.commands.output.target import new_file
 from memrt.numba import refprune
@@ -56,9 +56,9 @@ def execute(arguments: argparse.Namespace) -> None:
             file.write(text.encode())
     if arguments.explain:
         for kept in stats.kept:
-            print(f"{kept.function}: {kept.call!r} stays: {kept.reason}", file=sys.stderr)
+            say(f"{kept.function}: {kept.call!r} stays: {kept.reason}")
     if arguments.stats:
-        print(text_table(_rows(stats)), file=sys.stderr)
+        say(text_table(_rows(stats)))
 
 
 def _prune(arguments: argparse.Namespace) -> tuple[str, refprune.PruneStats]:

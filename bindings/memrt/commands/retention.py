@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import contextlib
 import gc
 import os
-import sys
 from collections import defaultdict
 
 import memrt
@@ -17,6 +15,7 @@ from memrt._leaks.survey import Survey
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer, live
 from memrt._tracking.sites import Place, site_text
+from memrt.commands.output.errors import say
 from memrt.commands.programs.program import add_program_arguments, program_named
 from memrt.commands.run import add_tracking_options, requested_tracking
 
@@ -61,8 +60,7 @@ def _finish(owner: int, hints: list[str]) -> None:
         lines = _lines()
     except (KeyboardInterrupt, MemoryError, RuntimeError) as error:
         lines = [f"memrt: views were not examined: {str(error) or type(error).__name__}"]
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-        print("\n".join([*lines, *hints]), file=sys.stderr, flush=True)
+    say(*lines, *hints)
 
 
 def _lines() -> list[str]:

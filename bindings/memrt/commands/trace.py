@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import contextlib
 import os
-import sys
 import warnings
 
 import memrt
 from memrt._support.units import human_bytes, parse_count, plural
 from memrt._trace.recorder import TraceStats
-from memrt.commands.output.errors import CommandError
+from memrt.commands.output.errors import CommandError, say
 from memrt.commands.programs.program import add_program_arguments, program_named
 
 HELP = "Run a Python program, and record each allocation, resize and free as an event in a file."
@@ -94,8 +92,7 @@ def _finish(trace: memrt.debug.trace, owner: int, quiet: bool, hints: list[str])
     stats = trace.stats
     if stats.recording or (quiet and not stats.lost):
         return
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-        print("\n".join([_summary(trace.path, stats), *hints]), file=sys.stderr, flush=True)
+    say(_summary(trace.path, stats), *hints)
 
 
 def _summary(path: str, stats: TraceStats) -> str:

@@ -1,4 +1,7 @@
-"""Define the exception that commands raise on failure."""
+"""Define the exception that commands raise on failure, and write messages."""
+
+import contextlib
+import sys
 
 
 class CommandError(Exception):
@@ -6,3 +9,13 @@ class CommandError(Exception):
 
     Only `main` prints the message.
     """
+
+
+def say(*lines: str) -> None:
+    """Write lines on standard error, unless standard error is closed or a program replaced it.
+
+    Without a standard error, `print` would write on standard output.
+    """
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if lines and sys.stderr is not None:
+            print(*lines, sep="\n", file=sys.stderr, flush=True)

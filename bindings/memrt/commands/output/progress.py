@@ -15,9 +15,10 @@ _CLEAR = "\r\x1b[K"
 def with_progress(items: Iterable[_Item], total: int, what: str) -> Iterator[_Item]:
     """Yield the items, and show the fraction done on standard error.
 
-    Shows nothing if standard error is not a terminal, or if the work takes less than 0.2 seconds.
+    Shows nothing if standard error is closed or not a terminal, or if the work takes less than
+    0.2 seconds.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield from items
         return
     shown, last = False, time.monotonic()

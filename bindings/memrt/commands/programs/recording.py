@@ -14,6 +14,7 @@ from memrt._profile.member import VARIABLE
 from memrt._profile.recorder import ENDED, Recorder
 from memrt._profile.recording import Document
 from memrt._support.executing import before_exec
+from memrt.commands.output.errors import say
 from memrt.commands.programs.supervisor import supervise
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Recording:
         """Return the document of the current process. The first call examines the live buffers."""
         if self._own is None:
             if not self._quiet and _is_a_terminal():
-                self._say(["memrt: examining live buffers"])
+                say("memrt: examining live buffers")
             self._own = self._recorder.finish(self._ended)
         return self._own
 
@@ -121,11 +122,7 @@ class Recording:
         said = [f"memrt: {failure}" for failure in failures]
         if not said and not self._quiet:
             said = self._outputs.said()
-        self._say(said)
-
-    def _say(self, lines: list[str]) -> None:
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-            print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr, flush=True)
+        say(*said)
 
 
 def _is_a_terminal() -> bool:

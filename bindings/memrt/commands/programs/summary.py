@@ -6,7 +6,6 @@ The summary has at most 12 lines, with the lines about output files.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import importlib
 import os
 import sys
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import memrt
 from memrt import _memrt
 from memrt._support.units import human_bytes, human_seconds
+from memrt.commands.output.errors import say
 from memrt.commands.output.table import text_table
 from memrt.commands.output.target import Target, written
 from memrt.commands.programs.hints import more_line
@@ -81,7 +81,7 @@ def summarise_at_exit(wanted: Summary) -> None:
             listed = _LISTED - len(wanted.hints) - max(0, len(more) + wanted.outputs - 1)
             lines = _as_lines(report, live, found, listed - (workers is not None))
             lines += [] if workers is None else worker_lines(workers, 0 if live else max(0, listed))
-            _say("\n".join([*lines, *more, *wanted.hints]))
+            say(*lines, *more, *wanted.hints)
 
     atexit.register(finish)
 
@@ -111,12 +111,7 @@ def _write(json_file: Target, report: dict[str, Any]) -> None:
 
     failure = written(json_file, lambda file: file.write(json.dumps(report, indent=2).encode()))
     if failure is not None:
-        _say(f"memrt: {failure}")
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-        print(text, file=sys.stderr, flush=True)
+        say(f"memrt: {failure}")
 
 
 def _as_lines(

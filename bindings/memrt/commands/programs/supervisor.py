@@ -51,6 +51,7 @@ def write_outputs(options: dict[str, object], quiet: bool) -> None:
         Whether only failures are printed.
     """
     from memrt._profile.family import collect_folder
+    from memrt.commands.output.errors import say
     from memrt.commands.output.reports import Outputs
 
     documents, note = collect_folder(str(options["folder"]), main=int(str(options["main"])))
@@ -62,8 +63,7 @@ def write_outputs(options: dict[str, object], quiet: bool) -> None:
         said = [f"memrt: {failure}" for failure in failures]
         if not said and not quiet:
             said = [f"memrt: the program was {documents[0]['ended']}", *outputs.said()]
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-        print(*said, sep="\n", end="\n" if said else "", file=sys.stderr, flush=True)
+    say(*said)
 
 
 # --- The supervising process, which the tools of coverage do not reach. ---
