@@ -72,6 +72,7 @@ def write_files(folder):
         "os.kill(os.getpid(), 2)\ninput()\n",
         "interrupted_2.py": "raise KeyboardInterrupt\n",
         "no_hook.py": "import sys\ndel sys.excepthook\nsys.exit(3)\n",
+        "removed_main.py": "import sys\ndel sys.modules['__main__']\nprint(len(sys.modules) > 9)\n",
         "late.py": "import threading, sys\ndef late():\n    threading.main_thread().join()\n"
         "    print(hasattr(sys.modules['__main__'], '__file__'))\n"
         "threading.Thread(target=late).start()\n",
@@ -101,7 +102,8 @@ def write_files(folder):
         archive.write(folder / "folder/__main__.py", "__main__.py")
         archive.write(folder / "folder/beside.py", "beside.py")
     compile_to = "import py_compile; py_compile.compile('sub/linked.py', cfile={!r})"
-    for target in ("bytecode.pyc", "bytecode.bin"):
+    (folder / "compiled").mkdir()
+    for target in ("bytecode.pyc", "bytecode.bin", "compiled/__main__.pyc"):
         subprocess.run([sys.executable, "-c", compile_to.format(target)], cwd=folder, check=True)
     (folder / "bad.pyc").write_bytes(b"no bytecode at all")
 
@@ -131,6 +133,7 @@ no_newline.py
 interrupted.py
 interrupted_2.py
 no_hook.py
+removed_main.py
 late.py
 link.py
 bytecode.pyc
@@ -140,6 +143,7 @@ spawned.py a
 folder a -- b
 folder/
 ./folder
+compiled a
 app.zip
 app.zip -- a
 -m package a
@@ -293,6 +297,33 @@ def test_program_from_a_terminal_is_refused(folder, pseudo_terminal):
         result = outcome(folder, "-m", "memrt", "run", program, source=None, stdin=terminal)
         assert result[:2] == (2, "")
         assert "must be a file or a pipe, got a terminal" in result[2]
+
+
+def test_folder_or_archive_without_main_module_is_refused(folder, tmp_path):
+    zipfile.ZipFile(tmp_path / "app.zip", "w").close()
+    for path in (f"{tmp_path}", f"{tmp_path}/app.zip"):
+        result = outcome(folder, "-m", "memrt", "run", path)
+        assert result == (2, "", f"memrt: cannot run '{path}': no __main__.py is inside\n")
+
+
+def test_code_with_undecodable_bytes_is_refused(folder):
+    result = outcome(folder, "-m", "memrt", "run", "-c", b"print('\xff')")
+    assert result[:2] == (2, "")
+    assert result[2].startswith("memrt: cannot decode the code of -c: 'utf-8' codec can't encode")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run facts.py", "leaks exits_7.py", "retention exits_7.py", "trace -o {} exits_7.py", "run x"],
+)
+def test_closed_standard_error_keeps_messages_off_the_output(folder, tmp_path, command):
+    command = command.format(tmp_path / "trace")
+    program = command.split()[-1]
+    plain, ours = (
+        in_shell(folder, f"{sys.executable} {words} 2>&- </dev/null")
+        for words in (program, f"-m memrt {command}")
+    )
+    assert ours == plain
 
 
 def test_closed_standard_input_is_refused(folder):

@@ -70,7 +70,7 @@ class Program(ABC):
 
 
 class Script(Program):
-    """A file or pipe with Python source or bytecode, or a folder or zip file with a __main__.py."""
+    """A file or pipe with Python source or bytecode, or a folder or zip file with a __main__."""
 
     _descriptor = -1
 
@@ -84,14 +84,11 @@ class Script(Program):
         return stem or super().name
 
     def load(self) -> None:
-        if os.path.isdir(self._path):
-            if not os.path.isfile(os.path.join(self._path, "__main__.py")):
-                raise CommandError(f"cannot run {self._path!r}: the folder has no __main__.py")
-        elif not self._is_importable():
+        importer = pkgutil.get_importer(self._path)
+        if importer is None:
             self._descriptor = _open_source(self._path)
-
-    def _is_importable(self) -> bool:
-        return pkgutil.get_importer(self._path) is not None
+        elif importer.find_spec("__main__") is None:
+            raise CommandError(f"cannot run {self._path!r}: no __main__.py is inside")
 
     def start(self) -> None:
         path = os.path.join(os.getcwd(), self._path)  # absolute, not normalized
@@ -148,6 +145,12 @@ class Command(Program):
     def __init__(self, source: str, argv: list[str]) -> None:
         super().__init__(argv)
         self._source = source
+
+    def load(self) -> None:
+        try:
+            self._source.encode()
+        except UnicodeEncodeError as error:
+            raise CommandError(f"cannot decode the code of -c: {error}") from None
 
     def start(self) -> None:
         add_first_path("")
@@ -255,7 +258,7 @@ _keep: list[types.ModuleType] = []  # callers still use the variables of the old
 
 def _forget_file() -> None:
     """Remove the variables that the interpreter removes after the end of a script."""
-    variables = vars(sys.modules["__main__"])
+    variables = getattr(sys.modules.get("__main__"), "__dict__", {})
     variables.pop("__file__", None)
     variables.pop("__cached__", None)
 
