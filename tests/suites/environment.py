@@ -15,9 +15,9 @@ from steps import ROOT, StepError, run
 
 LOGS = ROOT / "build" / "log"
 # For the Python tests of memrt, on any Python.
-TEST_PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "cffi", "hypothesis", "Jinja2",
-                 "jsonschema", "matplotlib", "opentelemetry-sdk", "perfetto", "prometheus-client",
-                 "protobuf", "rich", "shtab")  # fmt: skip
+TEST_PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "cffi", "coverage", "hypothesis",
+                 "Jinja2", "jsonschema", "matplotlib", "opentelemetry-sdk", "perfetto",
+                 "prometheus-client", "protobuf", "rich", "shtab")  # fmt: skip
 
 # Script for an interpreter: prints versions of packages, and a hash of the installed memrt.
 _DESCRIBE = """

@@ -743,6 +743,19 @@ def test_leaks_fail_ends_the_interpreter_normally(script, tmp_path, ending):
     assert sorted(shown[1]["said"].split()) == ["atexit", "finalize", "late", "teardown", "thread"]
 
 
+def test_leaks_fail_keeps_the_data_of_coverage(script, tmp_path):
+    path = script(LEAVES)
+    coverage = f"-m coverage run --data-file={tmp_path / 'data'}".split()
+    for command in (
+        [*coverage, "-m", "memrt", "leaks", "--fail", path],
+        ["-m", "memrt", "leaks", "--fail", *coverage, path],
+    ):
+        assert python(*command).returncode == 23
+        report = python("-m", "coverage", "report", f"--data-file={tmp_path / 'data'}")
+        assert re.search(rf"{path.name} +\d+ +0 +100%", report.stdout), report.stdout
+        (tmp_path / "data").unlink()
+
+
 def test_leaks_fail_hides_memrt_frames_from_exit_functions(script):
     code = "import atexit, sys\natexit.register(lambda: print(sys._getframe().f_back))\n"
     failing = "atexit.register(lambda: 1 / 0)\n"
