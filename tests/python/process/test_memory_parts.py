@@ -12,6 +12,7 @@ import sys
 import memrt
 import numpy as np
 import pytest
+from gil import CAN_LACK_GIL
 from memrt._process import account as accounts
 from memrt._process import kinds, malloc, pieces, python_heap, smaps, stacks
 from memrt._process.malloc import MallocFigures
@@ -156,7 +157,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - memory.residen
 
 
 def test_reserved_address_space_costs_no_memory(libc_malloc, run_python):
-    assert int(run_python(RESERVED).stdout) < 200 << 20  # all entries of the pages: 32 GiB
+    most = 400 if CAN_LACK_GIL else 200  # mimalloc, Python's allocator there, keeps freed pages
+    assert int(run_python(RESERVED).stdout) < most << 20  # all entries of the pages: 32 GiB
 
 
 def test_claim_splits_pieces_and_keeps_known_kinds():
