@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +22,21 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG":
 NATIVE = os.uname().machine
 NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Names of processors in Debian."""
+MOUNTS = Path("/proc/self/mountinfo")
+SHARED = ("/proc", "/dev", "/dev/pts", "/dev/shm")
+
+# In a mount namespace of its own, so that the mounts end with the command, even a killed one.
+ENTER = """
+root=$1
+shift
+cp /etc/resolv.conf "$root/etc/resolv.conf" || exit
+while [ "$1" != -- ]; do
+    mkdir -p "$root$1" && mount --bind "$1" "$root$1" || exit
+    shift
+done
+shift
+exec "$@"
+"""
 
 
 def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
@@ -30,14 +44,15 @@ def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
 
     A system with other packages is made anew.
 
-    Raises subprocess.CalledProcessError; the log lies beside the folder.
+    Raises subprocess.CalledProcessError, and the log lies beside the folder; or OSError, if
+    something is mounted inside the old system.
     """
     root = SYSTEMS / name
     ready = root / "ready"
     if ready.exists() and ready.read_text() == packages:
         return root
     print(f"→ making a bare system of Debian {suite} for {processor} in {root}", flush=True)
-    shutil.rmtree(root, ignore_errors=True)
+    remove(root)
     root.parent.mkdir(parents=True, exist_ok=True)
     options = ["--variant=minbase", f"--include={','.join(packages.split())}"]
     if processor != NATIVE:
@@ -58,27 +73,25 @@ def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
     return root
 
 
-@contextmanager
-def mounted(root: Path, *folders: Path) -> Iterator[None]:
-    """Show /proc, /dev and some folders of the machine inside a system, at the same paths."""
-    places = [Path("/proc"), Path("/dev"), Path("/dev/pts"), Path("/dev/shm"), *folders]
-    done: list[Path] = []
-    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    try:
-        for place in places:
-            target = root / place.relative_to("/")
-            target.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["mount", "--bind", place, target], check=True)
-            done.append(target)
-        yield
-    finally:
-        for target in reversed(done):
-            subprocess.run(["umount", "--lazy", target], check=False)
+def remove(root: Path) -> None:
+    """Remove a system. Raises OSError if something is mounted inside, whose files would be lost."""
+    for line in MOUNTS.read_text().splitlines():
+        place = Path(line.split()[4])
+        if place.is_relative_to(root):
+            raise OSError(f"cannot remove {root}: unmount {place} first, by `umount --lazy`")
+    shutil.rmtree(root, ignore_errors=True)
 
 
-def inside(root: Path, command: Sequence[object], **environment: str) -> list[str]:
-    """Return the command that runs a command inside a system, with few variables."""
+def inside(
+    root: Path, command: Sequence[object], folders: Sequence[Path] = (), **environment: str
+) -> list[str]:
+    """Return the command that runs a command inside a system, with few variables.
+
+    The command finds /proc, /dev and `folders` of the machine at the same paths.
+    """
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     variables = {**ENVIRONMENT, **pip, **environment}
     assignments = [f"{name}={value}" for name, value in variables.items()]
-    return ["env", "-i", *assignments, "chroot", str(root), *map(str, command)]
+    enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)]
+    started = ["env", "-i", *assignments, "chroot", str(root), *map(str, command)]
+    return [*enter, *SHARED, *map(str, folders), "--", *started]

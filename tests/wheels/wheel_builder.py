@@ -48,8 +48,8 @@ class Python:
             run(log, command, **environment)
             return
         path = f"{install_cmake()}:{debian_systems.ENVIRONMENT['PATH']}"
-        with debian_systems.mounted(self.root, ROOT):
-            run(log, debian_systems.inside(self.root, command, PATH=path, **environment))
+        inside = debian_systems.inside(self.root, command, [ROOT], PATH=path, **environment)
+        run(log, inside)
 
 
 def install_cmake() -> str:
