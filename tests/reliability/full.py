@@ -62,6 +62,7 @@ CHORES = (
     Chore("stress churn 15", 15),
     Chore("verify failures", 15),
     Chore("wheels --record", 15),
+    Chore("variants free-threaded --python 3.14 --record", 20),
     Chore("coverage bindings --record", 20),
     Chore("verify models --record", 20),
     Chore("mutate --sample 100 --record", 30),

@@ -7,6 +7,8 @@
                                                       thread_unsafe run on one thread
     ./dev variants free-threaded --races ...          CPython and memrt with ThreadSanitizer; the
                                                       default is tests/python/threads
+    ./dev variants free-threaded --record             also write the result of the default tests
+                                                      into docs/reliability.md
 
 The interpreter is built once from Debian's copy of the source with --disable-gil. The interpreters,
 environments and logs are stored below build/free-threaded.
@@ -22,6 +24,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -29,6 +32,9 @@ import tarfile
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+import matrix
+import system_rows
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -81,6 +87,11 @@ class Interpreter:
     @property
     def known(self) -> Path:
         return self.folder / "known.supp"
+
+    @property
+    def report(self) -> Path:
+        """The report of the last tests, in the format of JUnit."""
+        return self.folder / "report.xml"
 
     def run(self, name: str, *command: str | Path, where: Path = ROOT) -> None:
         """Run a step with its log in the folder, as steps.run() does."""
@@ -163,7 +174,8 @@ class Interpreter:
         else:
             default = "tests/python/threads" if self.races else "tests/python"
             options = arguments or [*workers, default]
-        command = [str(self.inside), "-m", "pytest", "-q", *options]
+        self.report.unlink(missing_ok=True)
+        command = [str(self.inside), "-m", "pytest", "-q", f"--junit-xml={self.report}", *options]
         if not self.races:
             return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         reports = self.folder / "reports"
@@ -177,6 +189,21 @@ class Interpreter:
         )
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         return show_reports(reports) or status
+
+
+def record(interpreter: Interpreter, tests: str, status: int) -> None:
+    """Write the result of the last tests into the table of tested systems."""
+    figures = matrix.count(interpreter.report) or "no test ran"
+    row = system_rows.System(
+        f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Python built from Debian's source",
+        platform.machine(),
+        interpreter.version,
+        matrix.numpy_version(interpreter.inside),
+        "off",
+        tests,
+        figures if status == 0 else f"FAILED: {figures}",
+    )
+    system_rows.record([row])
 
 
 def show_reports(folder: Path) -> int:
@@ -202,7 +229,10 @@ def main() -> int:
     parser.add_argument("--python", choices=SOURCES, default="3.13")
     parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--races", action="store_true")
+    parser.add_argument("--record", action="store_true")
     options, arguments = parser.parse_known_args()
+    if options.record and arguments:
+        parser.error(f"--record needs the default tests, got {' '.join(arguments)}")
     interpreter = Interpreter(options.python, options.races)
     try:
         interpreter.build()
@@ -211,7 +241,11 @@ def main() -> int:
     except StepError as error:
         print(f"free-threaded: {error}", file=sys.stderr)
         return 1
-    return interpreter.test(arguments, options.parallel)
+    status = interpreter.test(arguments, options.parallel)
+    if options.record:
+        tests = "Python, four threads at once" if options.parallel else "Python"
+        record(interpreter, "Python, ThreadSanitizer" if options.races else tests, status)
+    return status
 
 
 if __name__ == "__main__":

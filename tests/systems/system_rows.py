@@ -14,7 +14,8 @@ import page
 
 ABOUT = (
     "Last run of the tests on each system, by `./dev suites matrix --record`, "
-    "`./dev suites distributions --record` and `./dev wheels --record`."
+    "`./dev suites distributions --record`, `./dev wheels --record` and "
+    "`./dev variants free-threaded --record`."
 )
 SECTION = "systems/tested"  # of the page
 COLUMNS = ("system", "processor", "Python", "NumPy", "GIL", "tests", "result", "commit", "date")
