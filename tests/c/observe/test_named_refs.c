@@ -29,11 +29,12 @@ static size_t count_holders(const memrt_meminfo_t *mi)
     return api->holders(mi, NULL, 0, 0);
 }
 
-static memrt_holder_t read_row(const memrt_meminfo_t *mi, size_t index)
+/// Return a row, which the next call overwrites.
+static const memrt_holder_t *read_row(const memrt_meminfo_t *mi, size_t index)
 {
-    memrt_holder_t rows[4];
+    static memrt_holder_t rows[4];
     ck_assert_uint_gt(api->holders(mi, rows, sizeof(rows[0]), 4), index);
-    return rows[index];
+    return &rows[index];
 }
 
 /// Count the named references recorded for a key without a MemInfo.
@@ -48,7 +49,7 @@ TEST(named_reference_adds_refcount_and_holder_row)
     ck_assert_uint_eq(count_holders(mi), 0);
     hold_meminfo(mi, REFERENCE, "loader");
     ck_assert_uint_eq(api->refcount(mi), 2);
-    memrt_holder_t row = read_row(mi, 0);
+    memrt_holder_t row = *read_row(mi, 0);
     ck_assert_str_eq(row.name, "loader");
     ck_assert_uint_eq(row.count, 1);
     ck_assert_uint_eq(row.kind, REFERENCE);
@@ -68,13 +69,13 @@ TEST(holder_row_counts_references_of_same_kind_and_name)
     hold_meminfo(mi, REFERENCE, "b");
     hold_meminfo(mi, REFERENCE, "a");
     ck_assert_uint_eq(count_holders(mi), 3);
-    ck_assert_uint_eq(read_row(mi, 0).count, 2);
-    ck_assert_uint_eq(read_row(mi, 1).kind, EXPORT);
-    ck_assert_str_eq(read_row(mi, 2).name, "b");
+    ck_assert_uint_eq(read_row(mi, 0)->count, 2);
+    ck_assert_uint_eq(read_row(mi, 1)->kind, EXPORT);
+    ck_assert_str_eq(read_row(mi, 2)->name, "b");
     api->release_as(mi, REFERENCE, "a");
-    ck_assert_uint_eq(read_row(mi, 0).count, 1);
+    ck_assert_uint_eq(read_row(mi, 0)->count, 1);
     api->release_as(mi, REFERENCE, "a");
-    ck_assert_uint_eq(read_row(mi, 0).kind, EXPORT);
+    ck_assert_uint_eq(read_row(mi, 0)->kind, EXPORT);
     api->release_as(mi, EXPORT, "a");
     api->release_as(mi, REFERENCE, "b");
     ck_assert_uint_eq(count_holders(mi), 0);
@@ -95,7 +96,7 @@ TEST(named_reference_refuses_invalid_name_or_kind)
     ck_assert_uint_eq(api->refcount(mi), 1);
     name[MEMRT_NAME_MAX] = '\0';
     hold_meminfo(mi, REFERENCE, name);
-    ck_assert_str_eq(read_row(mi, 0).name, name);
+    ck_assert_str_eq(read_row(mi, 0)->name, name);
     api->release_as(mi, REFERENCE, name);
     api->release(mi);
 }
@@ -220,9 +221,9 @@ TEST(holder_rows_of_many_meminfos_stay_separate)
     for (size_t i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "%zu", i);
         ck_assert_uint_eq(count_holders(mis[i]), 2);
-        ck_assert_str_eq(read_row(mis[i], 0).name, name);
+        ck_assert_str_eq(read_row(mis[i], 0)->name, name);
         api->release_as(mis[i], REFERENCE, name);
-        ck_assert_str_eq(read_row(mis[i], 0).name, "all");
+        ck_assert_str_eq(read_row(mis[i], 0)->name, "all");
         api->release_as(mis[i], REFERENCE, "all");
         api->release(mis[i]);
     }
