@@ -28,7 +28,8 @@ typedef enum memrt__round {
 
 /// Links of a segment: one pair for each kind of runs, then one pair for each kind of rounds.
 typedef enum memrt__links {
-    MEMRT__LINKS_UNPURGED = MEMRT__RUNS + MEMRT__ROUNDS, ///< segments with new dirty free units
+    /// Segments with new dirty free units.
+    MEMRT__LINKS_UNPURGED = (int)MEMRT__RUNS + (int)MEMRT__ROUNDS,
     MEMRT__LINKS
 } memrt__links_t;
 
@@ -39,7 +40,7 @@ static inline memrt__links_t memrt__links_of_runs(memrt__runs_t runs)
 
 static inline memrt__links_t memrt__links_of_round(memrt__round_t kind)
 {
-    return (memrt__links_t)(MEMRT__RUNS + kind);
+    return (memrt__links_t)((int)MEMRT__RUNS + (int)kind);
 }
 
 /// Neighbours of a segment in a list.
