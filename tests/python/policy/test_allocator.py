@@ -444,9 +444,11 @@ SUBINTERPRETER = """
 import ctypes, mmap, sys
 import memrt
 try:
-    import _xxsubinterpreters as interpreters
+    from _xxsubinterpreters import create, destroy, run_string
+    interpreter = create(isolated=False)  # an isolated one does not load ctypes in Python 3.12
 except ImportError:
-    import _interpreters as interpreters
+    from _interpreters import create, destroy, run_string
+    interpreter = create()
 calls = []
 def allocate(nbytes, alignment):
     calls.append(nbytes)
@@ -462,9 +464,8 @@ void, size = ctypes.c_void_p, ctypes.c_size_t
 for kind in ctypes.CFUNCTYPE, ctypes.PYFUNCTYPE:  # without and with the GIL
     assert kind(void, void, size)({malloc})({ctx}, 100) is None
 '''
-interpreter = interpreters.create()
-interpreters.run_string(interpreter, code)
-interpreters.destroy(interpreter)
+run_string(interpreter, code)
+destroy(interpreter)
 assert calls == []
 void, size = ctypes.c_void_p, ctypes.c_size_t
 block = ctypes.CFUNCTYPE(void, void, size)(malloc)(ctx, 100)

@@ -103,12 +103,11 @@ PROGRAMS = {
     ),
     "threads": (
         "threading.stack_size(16 * MIB)\n"
-        "sys.setrecursionlimit(10**6)\n"
         "ready, end = threading.Barrier(9), threading.Event()\n"
-        "def descend(depth):\n"
-        "    return max([depth], key=lambda _: descend(depth - 1)) if depth else 0\n"
+        "class Argument(ctypes.Structure):\n"
+        "    _fields_ = [('bytes', ctypes.c_char * (2 * MIB))]\n"
         "def wait():\n"
-        "    descend(3000)\n"
+        "    ctypes.CDLL(None).getpid(Argument())\n"  # a copy on the stack
         "    ready.wait()\n"
         "    end.wait()\n"
         "for _ in range(8):\n"
