@@ -1,4 +1,4 @@
-"""Figures of matplotlib are drawn, saved and dropped."""
+"""Figures of matplotlib are drawn, saved and cleared."""
 
 import io
 
@@ -14,3 +14,4 @@ for _ in range(12):
     axes = figure.add_subplot()
     axes.plot(np.linspace(0, 1, 20_000), rng.random(20_000))
     figure.savefig(io.BytesIO(), dpi=40)
+    figure.clear()  # else 19 MB of each figure wait for the cycle collector
