@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 
 import pytest
@@ -200,6 +201,17 @@ def test_sites_show_the_library_and_on_request_all_calls(page):
     page.locator("#all-frames").check()
     expect(page.locator("#highest-table tbody")).to_contain_text("site-packages/numpy")
     expect(page.locator("#highest-table tbody")).not_to_contain_text("through")
+
+
+def test_library_in_the_project_folder_is_named_by_its_package(page_of, document):
+    made = copy.deepcopy(document)
+    library = "/srv/app/env/lib/python3.13/"
+    made["roots"] = {"project": ["/srv/app/"], "library": [library]}
+    made["frames"] = [
+        re.sub(" at .*/site-packages/", f" at {library}", each) for each in made["frames"]
+    ]
+    place = page_of(made).locator("#highest-table tbody tr td.place", has_text="load at").first
+    assert "through numpy/_core/numeric.py:" in place.inner_text()
 
 
 def test_sites_show_their_source_text(page):
