@@ -12,9 +12,10 @@ class CommandError(Exception):
 
 
 def say(*lines: str) -> None:
-    """Write lines on standard error, unless standard error is closed or a program replaced it.
+    """Write lines on standard error.
 
-    Without a standard error, `print` would write on standard output.
+    Failure: where the program closed or replaced standard error, nothing is written. Without the
+    stream, `print` would write on standard output.
     """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if lines and sys.stderr is not None:
