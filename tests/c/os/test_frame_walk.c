@@ -228,7 +228,9 @@ TEST(walk_writes_up_to_the_limit)
     memrt__frame_registers_t here;
     memrt__frame_walk_start();
     MEMRT__FRAME_CAPTURE(here);
-    ck_assert_int_eq(memrt__frame_walk(&here, frames, 0, true), 0);
+    for (int i = 0; i < 1000; i++) { /* gcov may lose some calls to processes killed in a walk */
+        ck_assert_int_eq(memrt__frame_walk(&here, frames, 0, true), 0);
+    }
     ck_assert_int_eq(memrt__frame_walk(&here, frames, 1, true), 1);
     ck_assert_ptr_eq(frames[0], (void *)here.pc);
     ck_assert_int_eq(memrt__frame_walk(&here, frames, 3, true), 3);
