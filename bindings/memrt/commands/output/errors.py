@@ -11,6 +11,14 @@ class CommandError(Exception):
     """
 
 
+def is_terminal() -> bool:
+    """Return whether standard error is a terminal."""
+    try:
+        return sys.stderr.isatty()
+    except (ValueError, AttributeError):  # closed, or None
+        return False
+
+
 def say(*lines: str) -> None:
     """Write lines on standard error.
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from memrt.commands.output.errors import is_terminal
+
 _Item = TypeVar("_Item")
 _EVERY = 0.2
 _CLEAR = "\r\x1b[K"
@@ -18,7 +20,7 @@ def with_progress(items: Iterable[_Item], total: int, what: str) -> Iterator[_It
     Shows nothing if standard error is closed or not a terminal, or if the work takes less than
     0.2 seconds.
     """
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not is_terminal():
         yield from items
         return
     shown, last = False, time.monotonic()

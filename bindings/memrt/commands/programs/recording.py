@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from memrt._profile.member import VARIABLE
 from memrt._profile.recorder import ENDED, Recorder
 from memrt._profile.recording import Document
 from memrt._support.executing import before_exec
-from memrt.commands.output.errors import say
+from memrt.commands.output.errors import is_terminal, say
 from memrt.commands.programs.supervisor import supervise
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Recording:
     def _own_document(self) -> Document:
         """Return the document of the current process. The first call examines the live buffers."""
         if self._own is None:
-            if not self._quiet and _is_a_terminal():
+            if not self._quiet and is_terminal():
                 say("memrt: examining live buffers")
             self._own = self._recorder.finish(self._ended)
         return self._own
@@ -123,10 +122,3 @@ class Recording:
         if not said and not self._quiet:
             said = self._outputs.said()
         say(*said)
-
-
-def _is_a_terminal() -> bool:
-    try:
-        return sys.stderr.isatty()
-    except (ValueError, AttributeError):  # stderr is closed or None
-        return False
