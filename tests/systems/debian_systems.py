@@ -25,7 +25,8 @@ NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 MOUNTS = Path("/proc/self/mountinfo")
 SHARED = ("/proc", "/dev", "/dev/pts", "/dev/shm")
 
-# In a mount namespace of its own, so that the mounts end with the command, even a killed one.
+# Show folders of the machine inside a system, and run a command. The command has a mount namespace
+# of its own, so that the mounts end with the command, even with a killed one.
 ENTER = """
 root=$1
 shift

@@ -51,7 +51,7 @@ def run_release(suite: str) -> system_rows.System:
     root = debian_systems.make(f"{suite}-bare", suite, "ca-certificates git")
     passed, counts = run_tests(suite, root)
     python, numpy = versions(root)
-    outcome = counts if passed else f"FAILED: {counts}"
+    outcome = system_rows.outcome(passed, counts)
     return system_rows.System(
         f"Debian {suite}", os.uname().machine, python, numpy, "on", "C and Python", outcome
     )

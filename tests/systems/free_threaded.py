@@ -193,7 +193,6 @@ class Interpreter:
 
 def record(interpreter: Interpreter, tests: str, status: int) -> None:
     """Write the result of the last tests into the table of tested systems."""
-    figures = matrix.count(interpreter.report) or "no test ran"
     row = system_rows.System(
         f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Python built from Debian's source",
         platform.machine(),
@@ -201,7 +200,7 @@ def record(interpreter: Interpreter, tests: str, status: int) -> None:
         matrix.numpy_version(interpreter.inside),
         "off",
         tests,
-        figures if status == 0 else f"FAILED: {figures}",
+        system_rows.outcome(status == 0, matrix.count(interpreter.report)),
     )
     system_rows.record([row])
 

@@ -180,7 +180,7 @@ def record(rows: list[Row]) -> None:
 
 
 def result(row: Row) -> str:
-    return row.detail if row.outcome == "passed" else f"FAILED: {row.detail}"
+    return system_rows.outcome(row.outcome == "passed", row.detail)
 
 
 def main() -> int:

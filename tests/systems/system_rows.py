@@ -36,6 +36,11 @@ class System:
     result: str
 
 
+def outcome(passed: bool, figures: str) -> str:
+    """Return the text of a result, which is a failure if no test ran."""
+    return figures if passed and figures else f"FAILED: {figures or 'no test ran'}"
+
+
 def read() -> list[list[str]]:
     """Return the recorded rows."""
     path = page.FIGURES / f"{SECTION}.json"

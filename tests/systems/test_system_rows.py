@@ -16,6 +16,12 @@ def test_new_row_replaces_row_of_the_same_system():
     assert [each[6] for each in merged] == ["4 passed", "1 passed", "3 passed"]
 
 
+def test_result_without_a_test_is_a_failure():
+    assert system_rows.outcome(True, "1 passed") == "1 passed"
+    assert system_rows.outcome(True, "") == "FAILED: no test ran"
+    assert system_rows.outcome(False, "1 failed") == "FAILED: 1 failed"
+
+
 def test_too_many_rows_are_refused(monkeypatch):
     monkeypatch.setattr(system_rows, "read", list)
     rows = [system_rows.System("Debian", "x", str(n), "2", "on", "all", "-") for n in range(41)]
