@@ -29,6 +29,16 @@ static PyArrayObject *find_owning_array(PyArrayObject *array)
     return array;
 }
 
+/// Return whether `array` is `owner` or borrows its memory through other arrays.
+static int leads_to_owner(PyArrayObject *array, PyArrayObject *owner)
+{
+    PyObject *object = (PyObject *)array;
+    while (object != NULL && PyArray_Check(object) && object != (PyObject *)owner) {
+        object = PyArray_BASE((PyArrayObject *)object);
+    }
+    return object == (PyObject *)owner;
+}
+
 /// Return whether ownership can move. NumPy must have no duty at the end of the array except
 /// freeing the data.
 static int can_move_ownership(PyArrayObject *array)
@@ -149,8 +159,11 @@ static PyObject *take_over_array(PyObject *module, PyObject *args)
     PyArrayObject *owner = find_owning_array((PyArrayObject *)array);
     Py_XINCREF(owner); /* code of the policy object may give `array` another base */
     int adopted = can_move_ownership(owner) ? adopt_owning_array(owner, policy) : 0;
+    int is_settled = adopted > 0 && leads_to_owner((PyArrayObject *)array, owner);
     Py_XDECREF(owner);
-    if (adopted >= 0) { /* the array may have another base, or was adopted by another thread */
+    /* The array may have another base now, or another thread may have adopted the array. The
+     * second look can raise MemoryError, and no error may follow an adoption. */
+    if (adopted >= 0 && !is_settled) {
         adopted = memrt__is_managed(array);
     }
     return adopted >= 0 ? PyBool_FromLong(adopted) : NULL;
