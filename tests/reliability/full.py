@@ -25,7 +25,9 @@ from dataclasses import dataclass
 
 import page
 
-ABOUT = "Last result of each long chore, by `./dev full`. The gate runs a sample of each chore."
+ABOUT = """Last result of each long chore, by `./dev full`. The gate runs a sample of each chore. A
+chore with the name of a section in place of a result was last run by its own command, and the
+section has the result."""
 
 GROUPS = ("variants", "verify", "stress", "suites")  # the next word names the command
 
@@ -36,6 +38,8 @@ class Chore:
 
     arguments: str
     minutes: int
+    section: str = ""
+    """Section of docs/reliability.md that the chore records by itself, if any."""
 
     @property
     def name(self) -> str:
@@ -48,32 +52,32 @@ class Chore:
 
 # Shortest first, so that an interrupted call has most results. `models --record` needs GenMC.
 CHORES = (
-    Chore("coverage --record", 2),
+    Chore("coverage --record", 2, "coverage"),
     Chore("variants c11", 2),
-    Chore("verify conformance", 2),
-    Chore("verify checking", 3),
+    Chore("verify conformance", 2, "conformance"),
+    Chore("verify checking", 3, "checking"),
     Chore("verify refprune", 2),
-    Chore("suites clients --record", 3),
+    Chore("suites clients --record", 3, "clients/profilers"),
     Chore("guest --all", 5),
     Chore("suites clusters", 6),
-    Chore("verify fuzz 5", 6),
-    Chore("stress soak 5", 6),
-    Chore("stress exits 5", 7),
-    Chore("stress churn 15", 15),
-    Chore("verify failures", 15),
-    Chore("wheels --record", 15),
-    Chore("variants free-threaded --python 3.14 --record", 20),
-    Chore("coverage bindings --record", 20),
-    Chore("verify models --record", 20),
-    Chore("mutate --sample 100 --record", 30),
+    Chore("verify fuzz 5", 6, "fuzzing"),
+    Chore("stress soak 5", 6, "stress"),
+    Chore("stress exits 5", 7, "exits"),
+    Chore("stress churn 15", 15, "stress"),
+    Chore("verify failures", 15, "failure-points"),
+    Chore("wheels --record", 15, "systems/tested"),
+    Chore("variants free-threaded --python 3.14 --record", 20, "systems/tested"),
+    Chore("coverage bindings --record", 20, "coverage-bindings"),
+    Chore("verify models --record", 20, "weak-memory"),
+    Chore("mutate --sample 100 --record", 30, "mutation"),
     Chore("variants settings --all", 30),
-    Chore("sanitize --all", 40),
-    Chore("suites compilers --record", 40),
-    Chore("suites distributions --record", 40),
-    Chore("suites matrix --record", 60),
-    Chore("suites numpy --all --jobs 2", 60),
-    Chore("suites projects --all --jobs 2", 100),
-    Chore("mutate --bindings --sample 300 --record", 120),
+    Chore("sanitize --all", 40, "sanitizers"),
+    Chore("suites compilers --record", 40, "systems/compilers"),
+    Chore("suites distributions --record", 40, "systems/tested"),
+    Chore("suites matrix --record", 60, "systems/tested"),
+    Chore("suites numpy --all --jobs 2", 60, "numpy-suite"),
+    Chore("suites projects --all --jobs 2", 100, "projects-suite"),
+    Chore("mutate --bindings --sample 300 --record", 120, "mutation-bindings"),
     Chore("suites numba --all", 240),
 )
 
@@ -98,18 +102,31 @@ def read_results() -> dict[str, Result]:
     return {
         names[chore]: Result(outcome == "passed", commit, date, float(minutes))
         for chore, outcome, minutes, commit, date in rows
-        if chore in names and outcome != "not run"
+        if chore in names and outcome in ("passed", "failed")
     }
+
+
+def recorded_later(chore: Chore, result: Result | None) -> str:
+    """Return the title of the chore's section if the section is newer than the result, or ""."""
+    path = page.FIGURES / f"{chore.section}.json"
+    if not chore.section or not path.exists():
+        return ""
+    figures = json.loads(path.read_text(encoding="utf-8"))
+    commit, date = figures["facts"]["commit"], figures["facts"]["date"]
+    is_later = result is None or (commit != result.commit and date >= result.date)
+    return figures["title"] if is_later else ""
 
 
 def rows(results: dict[str, Result]) -> Iterable[Sequence[object]]:
     for chore in CHORES:
-        result = results.get(chore.name)
-        if result is None:
-            yield f"`{chore.arguments}`", "not run", "", "", ""
+        name, result = f"`{chore.arguments}`", results.get(chore.name)
+        if section := recorded_later(chore, result):
+            yield name, f"see {section}", "", "", ""
+        elif result is None:
+            yield name, "not run", "", "", ""
         else:
             outcome = "passed" if result.passed else "failed"
-            yield f"`{chore.arguments}`", outcome, str(result.minutes), result.commit, result.date
+            yield name, outcome, str(result.minutes), result.commit, result.date
 
 
 def run_chore(chore: Chore) -> Result:
@@ -128,7 +145,8 @@ def record(results: dict[str, Result]) -> None:
 
 def print_results(results: dict[str, Result]) -> None:
     for name, outcome, minutes, commit, date in rows(results):
-        print(f"{str(name).strip('`'):32} {outcome:8} {minutes:>7} {commit:10} {date}")
+        line = f"{str(name).strip('`'):46} {outcome:30} {minutes:>7} {commit:10} {date}"
+        print(line.rstrip())
 
 
 def choose(names: Sequence[str], results: dict[str, Result]) -> list[Chore]:

@@ -1,5 +1,6 @@
 """Test that `./dev full` runs the long chores at one clean commit and keeps the last results."""
 
+import json
 import re
 
 import full
@@ -64,6 +65,23 @@ def test_results_are_recorded_with_their_commit(project, monkeypatch):
     assert "| `stress exits 5` | passed | 0.0 | abc1234 |" in text
     assert "| `stress soak 5` | failed | 0.0 | abc1234 |" in text
     assert "| `stress churn 15` | not run |" in text
+
+
+@pytest.mark.parametrize(
+    ("commit", "date", "shown"),
+    [
+        ("def5678", "2999-01-01", "see Stress"),  # by the command of the chore, later
+        ("abc1234", "2999-01-01", "failed"),  # by the same run of the chore
+        ("def5678", "2000-01-01", "failed"),
+    ],
+)
+def test_result_gives_way_to_a_later_section(project, monkeypatch, commit, date, shown):
+    call(monkeypatch, "soak")
+    figures = {"title": "Stress", "facts": {"commit": commit, "date": date}}
+    (project / "figures" / "stress.json").write_text(json.dumps(figures))
+    found = {name: outcome for name, outcome, *_ in full.rows(full.read_results())}
+    assert found["`stress soak 5`"] == shown
+    assert found["`stress churn 15`"] == "see Stress"
 
 
 def test_dirty_tree_is_refused(project, monkeypatch, capsys):
