@@ -23,7 +23,7 @@ NATIVE = os.uname().machine
 NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Names of processors in Debian."""
 MOUNTS = Path("/proc/self/mountinfo")
-SHARED = ("/proc", "/dev", "/dev/pts", "/dev/shm")
+SHARED = ("/proc", "/dev", "/sys")
 
 # Show folders of the machine inside a system, and run a command. The command has a mount namespace
 # of its own, so that the mounts end with the command, even with a killed one.
@@ -32,7 +32,7 @@ root=$1
 shift
 cp /etc/resolv.conf "$root/etc/resolv.conf" || exit
 while [ "$1" != -- ]; do
-    mkdir -p "$root$1" && mount --bind "$1" "$root$1" || exit
+    mkdir -p "$root$1" && mount --rbind "$1" "$root$1" || exit
     shift
 done
 shift
@@ -88,7 +88,7 @@ def inside(
 ) -> list[str]:
     """Return the command that runs a command inside a system, with few variables.
 
-    The command finds /proc, /dev and `folders` of the machine at the same paths.
+    The command finds /proc, /dev, /sys and `folders` of the machine at the same paths.
     """
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     variables = {**ENVIRONMENT, **pip, **environment}

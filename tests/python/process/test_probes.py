@@ -164,10 +164,10 @@ def test_bpftrace_counts_allocations_frees_resizes_and_failures(bpftrace, progra
     """
     shown = watched(script, sys.executable, str(program))
     counts = {name: int(number) for name, number in re.findall(r"@(\w+): (\d+)", shown)}
+    assert counts.pop("odd", 0) == 0  # newer versions of bpftrace omit unused maps
     assert counts == {
         "allocated": 31,
         "freed": 31,
-        "odd": 0,
         "tiny_allocated": 30,
         "tiny_freed": 30,
         "array_kind": 4,
