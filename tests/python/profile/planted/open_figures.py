@@ -17,5 +17,5 @@ def draw(number):
     return figure
 
 
-for number in range(30):
+for number in range(60):
     pages.append(draw(number))
