@@ -14,6 +14,7 @@ from pathlib import Path
 from places import OUT, WORKERS, compiled
 
 GLIBC = "glibc"
+GLIBC_HUGE = "glibc, huge pages"
 MEMRT = "memrt"
 BLOCKS = "memrt, blocks"  # block_alloc and block_free, as a NumPy handler calls them
 UNCOUNTED = "memrt, no counters"
@@ -39,7 +40,8 @@ class Subject:
     def environment(self) -> dict[str, str]:
         """Return the environment of the measuring process, without inherited memory settings."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMRT_", "MALLOC_"))}
-        kept.pop("LD_PRELOAD", None)
+        for name in ("LD_PRELOAD", "GLIBC_TUNABLES"):
+            kept.pop(name, None)
         extra = {"LD_PRELOAD": self.preload} if self.preload else {}
         return {**kept, **ONE_THREAD, "PYTHONHASHSEED": "0", **self.variables, **extra}
 
@@ -95,6 +97,11 @@ def allocators(uncounted: str | None) -> list[Subject]:
     if uncounted is not None:
         found.append(Subject(UNCOUNTED, "memrt", {"library": str(Path(uncounted).resolve())}))
     return found
+
+
+def glibc_with_huge_pages() -> Subject:
+    """Return glibc with advice on huge pages, the default of glibc 2.43 on AArch64 only."""
+    return Subject(GLIBC_HUGE, "malloc", variables={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
 
 
 def environments(*names: str) -> list[Subject]:

@@ -13,7 +13,16 @@ from parts import instructions
 from places import WORKERS, compiled
 from result import Group
 from rounds import Progress, in_turn, run_worker
-from subjects import LIMIT, MEMRT, NRT_OFF, NRT_ON, Subject, allocators
+from subjects import (
+    GLIBC_HUGE,
+    LIMIT,
+    MEMRT,
+    NRT_OFF,
+    NRT_ON,
+    Subject,
+    allocators,
+    glibc_with_huge_pages,
+)
 
 KIB, MIB = 1 << 10, 1 << 20
 TARGET = 4_000_000  # nanoseconds per measurement
@@ -77,7 +86,13 @@ def groups() -> dict[str, Group]:
     found = [
         Group(ONE, touched, "ns", "glibc"),
         Group(MANY, touched, "ns", "glibc"),
-        Group(LARGE_BLOCKS, touched, "ns", "glibc"),
+        Group(
+            LARGE_BLOCKS,
+            f"{touched} `{GLIBC_HUGE}`: with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`, which is the "
+            "default of glibc 2.43 on AArch64, but not on x86-64.",
+            "ns",
+            "glibc",
+        ),
         Group(
             IN_TWO_THREADS,
             "The same in two threads at once. Wall time of one block of a thread.",
@@ -174,9 +189,10 @@ def measure(options: Options, progress: Progress) -> list[Group]:
     subjects = allocators(options.uncounted)
     found = groups()
     for title, cases in jobs().items():
+        further = [glibc_with_huge_pages()] if title == LARGE_BLOCKS else []
         for name, job in cases.items():
             progress(f"{title}: {name}")
-            for subject in in_turn(subjects, rounds):
+            for subject in in_turn([*subjects, *further], rounds):
                 found[title].case(name).add(subject.name, nanoseconds(job, subject))
     progress(IN_TWO_THREADS)
     measure_two_threads(found[IN_TWO_THREADS], subjects, options.rounds_of(complete=5, quick=1))
