@@ -80,8 +80,8 @@ static PyObject *get_meminfo_handler_name(PyObject *anchor)
 /// Return the handler name of an array at the end of a chain, or None.
 static PyObject *get_array_handler_name(PyObject *array)
 {
-    int owns = PyArray_CHKFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-    PyObject *handler = PyArray_HANDLER((PyArrayObject *)array);
+    int owns = (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0;
+    PyObject *handler = MEMRT__ARRAY_MEMBER(array, mem_handler);
     if (!owns || handler == NULL) {
         Py_RETURN_NONE; /* the data is not owned, or the C library frees it */
     }

@@ -15,12 +15,17 @@
 #include "support/free_threading.h"
 #include "support/ndarray.h"
 
+static int owns_data(PyArrayObject *array)
+{
+    return (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0;
+}
+
 /// Return the array that owns the memory of `array`, possibly `array` itself; NULL when no array
 /// does.
 static PyArrayObject *find_owning_array(PyArrayObject *array)
 {
-    while (!PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA)) {
-        PyObject *base = PyArray_BASE(array);
+    while (!owns_data(array)) {
+        PyObject *base = MEMRT__ARRAY_MEMBER(array, base);
         if (base == NULL || !PyArray_Check(base)) {
             return NULL;
         }
@@ -34,7 +39,7 @@ static int leads_to_owner(PyArrayObject *array, PyArrayObject *owner)
 {
     PyObject *object = (PyObject *)array;
     while (object != NULL && PyArray_Check(object) && object != (PyObject *)owner) {
-        object = PyArray_BASE((PyArrayObject *)object);
+        object = MEMRT__ARRAY_MEMBER(object, base);
     }
     return object == (PyObject *)owner;
 }
@@ -43,8 +48,8 @@ static int leads_to_owner(PyArrayObject *array, PyArrayObject *owner)
 /// freeing the data.
 static int can_move_ownership(PyArrayObject *array)
 {
-    return array != NULL && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
-           PyArray_BASE(array) == NULL && !memrt_descr_has_references(PyArray_DESCR(array));
+    return array != NULL && owns_data(array) && MEMRT__ARRAY_MEMBER(array, base) == NULL &&
+           !memrt_descr_has_references(PyArray_DESCR(array));
 }
 
 /// Free the data as NumPy frees the data of an array without a handler.
@@ -84,13 +89,14 @@ static int create_donor_owner(PyArrayObject *array, memrt_new_options_t *options
 /// does not. At each step the array has a base or owns its data, for other threads that look.
 static void move_ownership(PyArrayObject *array, PyArrayObject *donor, PyObject *base)
 {
+    PyArrayObject_fields *members = (PyArrayObject_fields *)array;
     if (donor != NULL) {
-        ((PyArrayObject_fields *)donor)->mem_handler = PyArray_HANDLER(array);
+        ((PyArrayObject_fields *)donor)->mem_handler = members->mem_handler;
         PyArray_ENABLEFLAGS(donor, NPY_ARRAY_OWNDATA);
-        ((PyArrayObject_fields *)array)->mem_handler = NULL;
+        MEMRT_SHARED_WRITE(members->mem_handler, NULL);
     }
-    MEMRT_SHARED_WRITE(((PyArrayObject_fields *)array)->base, base);
-    PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA);
+    MEMRT_SHARED_WRITE(members->base, base);
+    MEMRT_SHARED_WRITE(members->flags, members->flags & ~NPY_ARRAY_OWNDATA);
 }
 
 static int adopt_into_shell(memrt_meminfo_object_t *shell, PyArrayObject *array,

@@ -11,6 +11,15 @@
 extern "C" {
 #endif
 
+/// Read the member `flags`, `base` or `mem_handler` of an array. With the GIL off, another thread
+/// may adopt the array at the same time, and changes `flags` last.
+#ifdef Py_GIL_DISABLED
+#define MEMRT__ARRAY_MEMBER(array, member)                                                         \
+    __atomic_load_n(&((PyArrayObject_fields *)(array))->member, __ATOMIC_ACQUIRE)
+#else
+#define MEMRT__ARRAY_MEMBER(array, member) (((PyArrayObject_fields *)(array))->member)
+#endif
+
 static inline int memrt_handler_check(const memrt_api_t *api, PyObject *handler)
 {
     if (handler == NULL || !PyCapsule_IsValid(handler, "mem_handler")) {
@@ -24,8 +33,8 @@ static inline int memrt_handler_check(const memrt_api_t *api, PyObject *handler)
 /// Return whether NumPy frees the data of `array` through a memrt handler.
 static inline int memrt__array_is_block(const memrt_api_t *api, PyArrayObject *array)
 {
-    return PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
-           memrt_handler_check(api, PyArray_HANDLER(array));
+    return (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0 &&
+           memrt_handler_check(api, MEMRT__ARRAY_MEMBER(array, mem_handler));
 }
 
 /// Return an attribute of `object` as a new reference. NULL without an exception: the attribute
@@ -52,11 +61,12 @@ static inline int memrt_exporter_check(PyObject *object)
 /// Return the object that an array takes its memory from as a new reference, or NULL.
 static inline PyObject *memrt__array_next(PyArrayObject *array)
 {
-    PyObject *base = PyArray_BASE(array);
+    const int both = NPY_ARRAY_WRITEBACKIFCOPY | NPY_ARRAY_OWNDATA;
     /* With both flags the array owns its data; the base is only the target of the write-back. */
-    if (PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEBACKIFCOPY | NPY_ARRAY_OWNDATA)) {
+    if ((MEMRT__ARRAY_MEMBER(array, flags) & both) == both) {
         return NULL;
     }
+    PyObject *base = MEMRT__ARRAY_MEMBER(array, base);
     Py_XINCREF(base);
     return base;
 }
