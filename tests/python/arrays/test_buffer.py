@@ -111,6 +111,7 @@ def test_failed_growth_leaves_buffer_unchanged():
         small.resize(2**62)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the scope that the test counts")
 def test_memory_counts_in_policy_and_scope_of_creation():
     with memrt.scope("growing buffers") as scope:
         buffer = Buffer(1000, dtype="f8")
@@ -123,6 +124,7 @@ def test_memory_counts_in_policy_and_scope_of_creation():
     assert scope.stats().live == 0
 
 
+@pytest.mark.thread_unsafe(reason="each thread sees the buffers of all threads")
 def test_tracking_lists_the_present_size():
     with memrt.debug.tracking():
         buffer = Buffer(dtype="f8")
@@ -131,6 +133,7 @@ def test_tracking_lists_the_present_size():
         assert [row.nbytes for row in rows] == [buffer.capacity * 8]
 
 
+@pytest.mark.thread_unsafe(reason="threads share tracemalloc")
 def test_tracemalloc_shows_the_present_size():
     tracemalloc.start()
     try:
@@ -197,6 +200,7 @@ def test_value_may_append_to_the_same_buffer():
     assert (len(buffer), buffer.array[-1]) == (10_001, 2.0)
 
 
+@pytest.mark.thread_unsafe(reason="each callback runs at the refusals of all threads")
 def test_growth_from_a_callback_of_the_growth_is_refused():
     policy = memrt.Policy(name="growing", limit="1 MiB")
     buffer = Buffer(dtype="u1", policy=policy)

@@ -98,6 +98,7 @@ def test_array_without_pages_gets_the_flag_only(make, reason):
     assert array.flags.writeable
 
 
+@pytest.mark.thread_unsafe(reason="threads share the injected failures")
 def test_refused_memory_leaves_the_array_writable():
     array = memrt.zeros(LARGE)
     freeze(array).thaw()
@@ -107,6 +108,7 @@ def test_refused_memory_leaves_the_array_writable():
     fill(array)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the limit on frozen buffers")
 def test_array_beyond_the_limit_gets_the_flag_only():
     arrays = [memrt.empty(1536) for _ in range(4096)]
     frozen = [freeze(array) for array in arrays]
