@@ -90,12 +90,14 @@ def judge_failure_points(figures: dict, public: list[str]) -> Iterator[str]:
 def violations(root: Path, public: list[str]) -> list[str]:
     """Return a sentence for each fault of a record."""
     found = []
-    for path in sorted((root / "docs" / "reliability").glob("*.json")):
+    folder = root / "docs" / "reliability"
+    for path in sorted(folder.rglob("*.json")):
         figures = json.loads(path.read_text(encoding="utf-8"))
-        found.extend(judge_origin(root, path.stem, figures))
-        if path.stem in SOURCES:
-            found.extend(judge_coverage(root, path.stem, figures))
-        if path.stem == "failure-points":
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        found.extend(judge_origin(root, name, figures))
+        if name in SOURCES:
+            found.extend(judge_coverage(root, name, figures))
+        if name == "failure-points":
             found.extend(judge_failure_points(figures, public))
     return found
 

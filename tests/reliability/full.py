@@ -75,8 +75,8 @@ CHORES = (
     Chore("suites compilers --record", 40, "systems/compilers"),
     Chore("suites distributions --record", 40, "systems/tested"),
     Chore("suites matrix --record", 60, "systems/tested"),
-    Chore("suites numpy --all --jobs 2", 60, "numpy-suite"),
-    Chore("suites projects --all --jobs 2", 100, "projects-suite"),
+    Chore("suites numpy --all --jobs 2", 60, "suites/numpy"),
+    Chore("suites projects --all --jobs 2", 100, "suites/projects"),
     Chore("mutate --bindings --sample 300 --record", 120, "mutation-bindings"),
     Chore("suites numba --all", 240),
 )

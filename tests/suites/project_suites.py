@@ -118,8 +118,9 @@ def check(results: Results, chosen: Sequence[Piece], sides: Sequence[Side], jobs
 ABOUT = (
     "{title}, from their packages, by `./dev suites {name} --all`. The tests run on NumPy's "
     "default handler, and with `memrt.enable()` {modes}. A difference is a test with another "
-    "outcome than on the default handler, or a process that crashed or hung. The counters of memrt "
-    "prove that the tests of each process ran on memrt. Tests that the projects mark as slow, or "
+    "outcome than on the default handler, or a process that crashed or hung. Tests that need files "
+    "that the packages lack, or the network, fail on all sides. The counters of memrt prove that "
+    "the tests of each process ran on memrt. Tests that the projects mark as slow, or "
     "as tests of the network, are left out. The column of a mode has the number of differences. "
     "Blocks are those that memrt counted in all modes."
 )
@@ -170,7 +171,7 @@ def record(suite: Suite, results: Results, chosen: Sequence[Piece]) -> None:
     columns = ["part", "default handler", *(side.name for side in suite.sides[1:]), "blocks"]
     about = ABOUT.format(title=suite.title, name=suite.name, modes=suite.modes)
     table = rows(suite, verdicts, chosen)
-    page.record(f"{suite.name}-suite", suite.title, about, facts, columns, table)
+    page.record(f"suites/{suite.name}", suite.title, about, facts, columns, table)
 
 
 def total(verdicts: Sequence[Verdict], side: Side, figure: str) -> int:
