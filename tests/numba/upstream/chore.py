@@ -6,12 +6,15 @@
     ./dev suites numba --all       our slow tests, and all of Numba's leak-checked tests; takes
                                    hours; continues after an interruption; writes the results into
                                    docs/guide/numba/overview.md
+    ./dev suites numba --whole     Numba's whole suite, in hours, or each N-th piece with --every;
+                                   continues after an interruption; writes the results into
+                                   docs/reliability.md
     ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
                                    matrix.json, or on the versions that begin with the given number
     ./dev suites numba --refprune  Numba's own tests only: the part, a PATTERN, --all or --matrix,
                                    with memrt's refcount pruner in place of the pass of llvmlite
-    ./dev suites numba --every N   each N-th piece, of at most 25 tests, of a PATTERN or of
-                                   --refprune
+    ./dev suites numba --every N   each N-th piece, of at most 25 tests, of a PATTERN, of
+                                   --refprune or of --whole
     ./dev suites numba --free-threaded
                                    the part on CPython 3.14 with the GIL off, three times on each
                                    runtime, and our tests
@@ -38,10 +41,12 @@ from rows import ROOT, TOOLS, Row, rows
 
 sys.path.insert(0, str(ROOT / "tests" / "systems"))
 sys.path.insert(0, str(ROOT / "tests" / "suites"))
+sys.path.insert(0, str(ROOT / "tests" / "reliability"))
 import comparison
 import environment
 import free_threaded
 import matrix
+import page
 from environment import StepError
 from suite import CI_PART, Suite, passed, run
 
@@ -78,7 +83,8 @@ def run_numbas_tests(
     """
     pieces = suite.pieces(patterns)[::every]
     if not pieces:
-        raise StepError(f"no class of Numba's leak-checked tests matches {' or '.join(patterns)}")
+        which = "tests" if suite.whole else "leak-checked tests"
+        raise StepError(f"no class of Numba's {which} matches {' or '.join(patterns)}")
     if quick:
         run(suite, pieces, jobs, ("memrt",))
     left = [each for each in pieces if not (quick and passed(suite.results("memrt", each)))]
@@ -105,6 +111,30 @@ def check_all(python: Path, jobs: int) -> bool:
     found = run_numbas_tests(suite, ("*",), jobs)
     comparison.write_into(PAGE, comparison.report(suite, found))
     return ours and found.is_good
+
+
+ABOUT = """Tests of Numba for the CPU, by `./dev suites numba --whole`. The tests run on Numba's
+own runtime and on memrt. Each process, including children, verifies at exit that Numba's calls
+reached memrt. A difference is a test with another outcome on memrt. With `--every N`, each N-th
+piece ran, of at most 25 tests of a class."""
+
+
+def check_whole(python: Path, jobs: int, every: int) -> bool:
+    suite = Suite(python, WORK, whole=True)
+    found = run_numbas_tests(suite, ("*",), jobs, every)
+    facts = {
+        "versions": ", ".join(f"{name} {version}" for name, version in suite.versions.items()),
+        "tests": found.tests,
+        "tests of the whole suite": sum(len(piece.tests) for piece in suite.pieces(("*",))),
+        "processes on memrt": found.processes,
+        "blocks counted by memrt": found.blocks,
+        "differences": len(found.differences),
+        "pieces without proof": len(found.unproven),
+    }
+    columns = ("outcome", "on Numba's runtime", "on memrt")
+    rows = comparison.outcome_rows(found)
+    page.record("suites/numba", "Tests of Numba", ABOUT, facts, columns, rows)
+    return found.is_good
 
 
 def check_free_threaded(jobs: int) -> bool:
@@ -181,6 +211,7 @@ def main() -> int:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
+    what.add_argument("--whole", action="store_true")
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
     what.add_argument("--free-threaded", action="store_true")
     what.add_argument("--launches", action="store_true")
@@ -204,6 +235,8 @@ def dispatch(options: argparse.Namespace) -> bool:
     python = newest_python()
     if options.launches:
         return count_launches(python)
+    if options.whole:
+        return check_whole(python, options.jobs, options.every)
     if options.refprune or options.pattern:
         patterns = (f"*{options.pattern}*",) if options.pattern else CI_PART
         suite = Suite(python, WORK, options.refprune)

@@ -83,10 +83,14 @@ def missing_helpers(suite: Suite, found: Comparison) -> set[str]:
     return suite.helpers() - found.helpers - set(CALLED_ELSEWHERE)
 
 
+def outcome_rows(found: Comparison) -> list[tuple[str, int, int]]:
+    """Return how many tests had each outcome, on Numba's runtime and on memrt."""
+    stock, memrt = (Counter(found.outcomes[side].values()) for side in SIDES)
+    return [(word, stock[word], memrt[word]) for word in sorted({*stock, *memrt})]
+
+
 def report(suite: Suite, found: Comparison) -> str:
     """Return the comparison as Markdown."""
-    counts = {side: Counter(found.outcomes[side].values()) for side in SIDES}
-    words = sorted({word for count in counts.values() for word in count})
     compared = len(found.outcomes["memrt"])
     lines = [
         "Numba {numba}, NumPy {numpy}, llvmlite {llvmlite}, Python {python}, memrt {memrt} "
@@ -94,7 +98,7 @@ def report(suite: Suite, found: Comparison) -> str:
         "",
         "| outcome | on Numba's runtime | on memrt |",
         "|---|---:|---:|",
-        *(f"| {word} | {counts['stock'][word]} | {counts['memrt'][word]} |" for word in words),
+        *(f"| {word} | {stock} | {memrt} |" for word, stock, memrt in outcome_rows(found)),
         f"| total | {compared} of {found.tests} | {compared} of {found.tests} |",
         "",
         f"On memrt, {found.processes} processes used Numba's runtime and made {found.blocks:,} "

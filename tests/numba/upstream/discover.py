@@ -1,6 +1,6 @@
-"""List Numba's leak-checked tests and all tests of Numba's runtime.
+"""List Numba's leak-checked tests and all tests of Numba's runtime, or Numba's whole suite.
 
-usage: discover.py OUT.json, which becomes {"module.Class": [test id, ...], ...}
+usage: discover.py OUT.json [--whole], which becomes {"module.Class": [test id, ...], ...}
 """
 
 import importlib
@@ -21,11 +21,11 @@ def is_chosen(test):
     return checked or type(test).__module__ in {f"numba.tests.test_{name}" for name in RUNTIME}
 
 
-def tests_in(suite):
+def tests_in(suite, whole):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
-            yield from tests_in(test)
-        elif is_chosen(test):
+            yield from tests_in(test, whole)
+        elif whole or is_chosen(test):
             yield test
 
 
@@ -39,10 +39,11 @@ def modules():
             print(f"left out: {info.name}: {error}", file=sys.stderr)
 
 
-def main(out):
+def main(out, *options):
     classes = {}
     for module in modules():
-        for test in tests_in(unittest.defaultTestLoader.loadTestsFromModule(module)):
+        suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+        for test in tests_in(suite, "--whole" in options):
             name = f"{type(test).__module__}.{type(test).__qualname__}"
             classes.setdefault(name, set()).add(test.id())
     with open(out, "w") as file:
@@ -50,4 +51,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
