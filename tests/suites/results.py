@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,15 +63,14 @@ class Results:
 
     def _run(self, side: Side, piece: Piece) -> dict:
         raw = self.file(side, piece).with_suffix(".raw").resolve()
-        log, folder = raw.with_suffix(".log"), raw.with_suffix(".work")
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        raw.parent.mkdir(parents=True, exist_ok=True)
         raw.unlink(missing_ok=True)
         began = time.monotonic()
-        end = watched(self._command(piece), log, LIMIT, folder, self._environment(side, raw))
-        result = {**read_raw(raw, end), "end": end, "seconds": time.monotonic() - began}
-        shutil.rmtree(folder, ignore_errors=True)
-        return result
+        # Paths of sockets are limited to 107 bytes, so the folder is not below the results.
+        with tempfile.TemporaryDirectory(prefix="suite-", ignore_cleanup_errors=True) as name:
+            folder, environment = Path(name), self._environment(side, raw, name)
+            end = watched(self._command(piece), raw.with_suffix(".log"), LIMIT, folder, environment)
+        return {**read_raw(raw, end), "end": end, "seconds": time.monotonic() - began}
 
     def _command(self, piece: Piece) -> list[str | Path]:
         """Return the pytest command, like numpy.test(), without settings of our pyproject.toml."""
@@ -82,7 +81,7 @@ class Results:
             *(self.site / file for file in piece.files),
         ]
 
-    def _environment(self, side: Side, raw: Path) -> Mapping[str, str]:
+    def _environment(self, side: Side, raw: Path, folder: str) -> Mapping[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMRT_")}
         return {
             **kept,
@@ -90,7 +89,7 @@ class Results:
             **side.options,
             "PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(PLUGIN),
-            "TMPDIR": str(raw.with_suffix(".work")),
+            "TMPDIR": folder,
             "SUITE_OUT": str(raw),
             "SUITE_ON_MEMRT": str(int(not side.is_stock)),
         }
