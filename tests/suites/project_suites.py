@@ -118,7 +118,8 @@ def check(results: Results, chosen: Sequence[Piece], sides: Sequence[Side], jobs
 ABOUT = (
     "{title}, from their packages, by `./dev suites {name} --all`. The tests run on NumPy's "
     "default handler, and with `memrt.enable()` {modes}. A difference is a test with another "
-    "outcome than on the default handler, or a process that crashed or hung. The counters of memrt "
+    "outcome than on the default handler, or a process that crashed or hung. Some tests fail on all "
+    "sides, because they need files that the packages lack, or the network. The counters of memrt "
     "prove that the tests of each process ran on memrt. Tests that the projects mark as slow, or "
     "as tests of the network, are left out. The column of a mode has the number of differences. "
     "Blocks are those that memrt counted in all modes."
