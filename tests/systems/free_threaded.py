@@ -114,7 +114,8 @@ class Interpreter:
         print("→ building CPython without the GIL, which takes some minutes", flush=True)
         self.run("configure", source / "configure", *settings, where=source)
         self.run("make", "make", f"-j{os.cpu_count()}", where=source)
-        # ThreadSanitizer makes the compilation of all modules very slow: leave folders to imports.
+        # Under ThreadSanitizer, compiling all modules takes many minutes. With -l, only modules of
+        # the top folder are compiled now, and the others at the first import.
         options = ["COMPILEALL_OPTS=-j0 -l"] if self.races else []
         self.run("install", "make", "altinstall", *options, where=source)
         shutil.copyfile(source / KNOWN_RACES, self.known)

@@ -80,7 +80,7 @@ static PyObject *get_meminfo_handler_name(PyObject *anchor)
 /// Return the handler name of an array at the end of a chain, or None.
 static PyObject *get_array_handler_name(PyObject *array)
 {
-    int owns = (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0;
+    int owns = memrt__array_owns_data((PyArrayObject *)array);
     PyObject *handler = MEMRT__ARRAY_MEMBER(array, mem_handler);
     if (!owns || handler == NULL) {
         Py_RETURN_NONE; /* the data is not owned, or the C library frees it */

@@ -15,16 +15,11 @@
 #include "support/free_threading.h"
 #include "support/ndarray.h"
 
-static int owns_data(PyArrayObject *array)
-{
-    return (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0;
-}
-
 /// Return the array that owns the memory of `array`, possibly `array` itself; NULL when no array
 /// does.
 static PyArrayObject *find_owning_array(PyArrayObject *array)
 {
-    while (!owns_data(array)) {
+    while (!memrt__array_owns_data(array)) {
         PyObject *base = MEMRT__ARRAY_MEMBER(array, base);
         if (base == NULL || !PyArray_Check(base)) {
             return NULL;
@@ -48,7 +43,8 @@ static int leads_to_owner(PyArrayObject *array, PyArrayObject *owner)
 /// freeing the data.
 static int can_move_ownership(PyArrayObject *array)
 {
-    return array != NULL && owns_data(array) && MEMRT__ARRAY_MEMBER(array, base) == NULL &&
+    return array != NULL && memrt__array_owns_data(array) &&
+           MEMRT__ARRAY_MEMBER(array, base) == NULL &&
            !memrt_descr_has_references(PyArray_DESCR(array));
 }
 

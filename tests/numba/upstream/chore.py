@@ -120,6 +120,7 @@ piece ran, of at most 25 tests of a class."""
 
 
 def check_whole(python: Path, jobs: int, every: int) -> bool:
+    """Run each N-th piece of Numba's whole suite, and record the result."""
     suite = Suite(python, WORK, whole=True)
     found = run_numbas_tests(suite, ("*",), jobs, every)
     facts = {

@@ -1,4 +1,4 @@
-"""memrt.debug.freeze: arrays and pages that refuse writes, and memory that is writable again."""
+"""memrt.debug.freeze: read-only arrays and pages, and writable memory after the end."""
 
 from __future__ import annotations
 

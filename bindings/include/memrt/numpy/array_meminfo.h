@@ -30,10 +30,15 @@ static inline int memrt_handler_check(const memrt_api_t *api, PyObject *handler)
     return functions->allocator.free == api->block_free;
 }
 
+static inline int memrt__array_owns_data(PyArrayObject *array)
+{
+    return (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0;
+}
+
 /// Return whether NumPy frees the data of `array` through a memrt handler.
 static inline int memrt__array_is_block(const memrt_api_t *api, PyArrayObject *array)
 {
-    return (MEMRT__ARRAY_MEMBER(array, flags) & NPY_ARRAY_OWNDATA) != 0 &&
+    return memrt__array_owns_data(array) &&
            memrt_handler_check(api, MEMRT__ARRAY_MEMBER(array, mem_handler));
 }
 
