@@ -45,7 +45,7 @@ class Chore:
     def name(self) -> str:
         command, *others = self.arguments.split()
         if command in GROUPS:
-            return f"{others[0]}-whole" if "--whole" in others else others[0]
+            return others[0]
         of_bindings = any(word.strip("-") == "bindings" for word in others)
         return f"{command}-bindings" if of_bindings else command
 
@@ -78,8 +78,7 @@ CHORES = (
     Chore("suites numpy --all --jobs 2", 60, "suites/numpy"),
     Chore("suites projects --all --jobs 2", 100, "suites/projects"),
     Chore("mutate --bindings --sample 300 --record", 120, "mutation-bindings"),
-    Chore("suites numba --all", 240),
-    Chore("suites numba --whole", 900, "suites/numba"),
+    Chore("suites numba --all", 200, "suites/numba"),
 )
 
 

@@ -3,18 +3,15 @@
     ./dev suites numba             our tests without slow ones, and the part of Numba's own tests
                                    that uses every helper
     ./dev suites numba PATTERN     Numba's own tests in classes with PATTERN in their names
-    ./dev suites numba --all       our slow tests, and all of Numba's leak-checked tests; takes
-                                   hours; continues after an interruption; writes the results into
-                                   docs/guide/numba/overview.md
-    ./dev suites numba --whole     Numba's whole suite, in hours, or each N-th piece with --every;
-                                   continues after an interruption; writes the results into
+    ./dev suites numba --all       our slow tests, and all of Numba's own tests; takes hours;
+                                   continues after an interruption; records the result in
                                    docs/reliability.md
     ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
                                    matrix.json, or on the versions that begin with the given number
     ./dev suites numba --refprune  Numba's own tests only: the part, a PATTERN, --all or --matrix,
                                    with memrt's refcount pruner in place of the pass of llvmlite
     ./dev suites numba --every N   each N-th piece, of at most 25 tests, of a PATTERN, of
-                                   --refprune or of --whole
+                                   --refprune or of --all
     ./dev suites numba --free-threaded
                                    the part on CPython 3.14 with the GIL off, three times on each
                                    runtime, and our tests
@@ -51,7 +48,6 @@ from environment import StepError
 from suite import CI_PART, Suite, passed, run
 
 WORK = ROOT / "build" / "numba"
-PAGE = ROOT / "docs" / "guide" / "numba" / "overview.md"
 IMPORT = re.compile(r"^import numba$", re.MULTILINE)
 SMALL_PART = ("test_nrt.*", "test_nrt_refct.*", "test_buffer_protocol.TestMemoryView")
 
@@ -83,8 +79,7 @@ def run_numbas_tests(
     """
     pieces = suite.pieces(patterns)[::every]
     if not pieces:
-        which = "tests" if suite.whole else "leak-checked tests"
-        raise StepError(f"no class of Numba's {which} matches {' or '.join(patterns)}")
+        raise StepError(f"no class of Numba's tests matches {' or '.join(patterns)}")
     if quick:
         run(suite, pieces, jobs, ("memrt",))
     left = [each for each in pieces if not (quick and passed(suite.results("memrt", each)))]
@@ -105,23 +100,16 @@ def check_part(python: Path, jobs: int) -> bool:
     return ours and found.is_good and not missing
 
 
-def check_all(python: Path, jobs: int) -> bool:
-    ours = run_our_tests(python, jobs, "slow")
-    suite = Suite(python, WORK)
-    found = run_numbas_tests(suite, ("*",), jobs)
-    comparison.write_into(PAGE, comparison.report(suite, found))
-    return ours and found.is_good
-
-
-ABOUT = """Tests of Numba for the CPU, by `./dev suites numba --whole`. The tests run on Numba's
-own runtime and on memrt. Each process, including children, verifies at exit that Numba's calls
+ABOUT = """Tests of Numba for the CPU, by `./dev suites numba --all`. The tests run on Numba's own
+runtime and on memrt. Each process, including children, verifies at exit that Numba's calls
 reached memrt. A difference is a test with another outcome on memrt. With `--every N`, each N-th
 piece ran, of at most 25 tests of a class."""
 
 
-def check_whole(python: Path, jobs: int, every: int) -> bool:
-    """Run each N-th piece of Numba's whole suite, and record the result."""
-    suite = Suite(python, WORK, whole=True)
+def check_all(python: Path, jobs: int, every: int) -> bool:
+    """Run our slow tests and each N-th piece of Numba's suite, and record the result."""
+    ours = run_our_tests(python, jobs, "slow")
+    suite = Suite(python, WORK)
     found = run_numbas_tests(suite, ("*",), jobs, every)
     facts = {
         "versions": ", ".join(f"{name} {version}" for name, version in suite.versions.items()),
@@ -135,7 +123,7 @@ def check_whole(python: Path, jobs: int, every: int) -> bool:
     columns = ("outcome", "on Numba's runtime", "on memrt")
     rows = comparison.outcome_rows(found)
     page.record("suites/numba", "Tests of Numba", ABOUT, facts, columns, rows)
-    return found.is_good
+    return ours and found.is_good
 
 
 def check_free_threaded(jobs: int) -> bool:
@@ -212,7 +200,6 @@ def main() -> int:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
-    what.add_argument("--whole", action="store_true")
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
     what.add_argument("--free-threaded", action="store_true")
     what.add_argument("--launches", action="store_true")
@@ -236,15 +223,13 @@ def dispatch(options: argparse.Namespace) -> bool:
     python = newest_python()
     if options.launches:
         return count_launches(python)
-    if options.whole:
-        return check_whole(python, options.jobs, options.every)
     if options.refprune or options.pattern:
         patterns = (f"*{options.pattern}*",) if options.pattern else CI_PART
         suite = Suite(python, WORK, options.refprune)
         chosen = ("*",) if options.all else patterns
         return run_numbas_tests(suite, chosen, options.jobs, options.every).is_good
     if options.all:
-        return check_all(python, options.jobs)
+        return check_all(python, options.jobs, options.every)
     return check_part(python, options.jobs)
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pieces import NO_RESULT, Outcomes, differences
 from suite import SIDES, Piece, Suite, passed
 
-BEGIN = "<!-- results: begin, written by ./dev suites numba --all -->"
-END = "<!-- results: end -->"
 UNNEEDED = "not run, as all tests of the piece passed on memrt"
 
 # Helpers that compiled code of Numba's tests does not link to, with their callers.
@@ -110,13 +107,3 @@ def report(suite: Suite, found: Comparison) -> str:
         *(f"- not proven: {piece}" for piece in found.unproven),
     ]
     return "\n".join(lines).rstrip()
-
-
-def write_into(page: Path, text: str) -> None:
-    """Write the report between the markers of a page. Raise ValueError without markers."""
-    whole = page.read_text(encoding="utf-8")
-    before, _, rest = whole.partition(BEGIN)
-    _, marker, after = rest.partition(END)
-    if not marker:
-        raise ValueError(f"{page} must have the lines '{BEGIN}' and '{END}'")
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""List Numba's leak-checked tests and all tests of Numba's runtime, or Numba's whole suite.
+"""List Numba's own tests for the CPU.
 
-usage: discover.py OUT.json [--whole], which becomes {"module.Class": [test id, ...], ...}
+usage: discover.py OUT.json, which becomes {"module.Class": [test id, ...], ...}
 """
 
 import importlib
@@ -10,22 +10,15 @@ import sys
 import unittest
 
 import numba.tests
-from numba.tests.support import EnableNRTStatsMixin, MemoryLeakMixin
 
-RUNTIME = ("nrt", "nrt_refct", "struct_ref", "ndarray_subclasses")
 LEFT_OUT = ("numba.tests.gdb", "numba.tests.doc_examples.", "numba.tests.pycc_distutils_usecase.")
 
 
-def is_chosen(test):
-    checked = isinstance(test, (MemoryLeakMixin, EnableNRTStatsMixin))
-    return checked or type(test).__module__ in {f"numba.tests.test_{name}" for name in RUNTIME}
-
-
-def tests_in(suite, whole):
+def tests_in(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
-            yield from tests_in(test, whole)
-        elif whole or is_chosen(test):
+            yield from tests_in(test)
+        else:
             yield test
 
 
@@ -39,11 +32,11 @@ def modules():
             print(f"left out: {info.name}: {error}", file=sys.stderr)
 
 
-def main(out, *options):
+def main(out):
     classes = {}
     for module in modules():
         suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-        for test in tests_in(suite, "--whole" in options):
+        for test in tests_in(suite):
             name = f"{type(test).__module__}.{type(test).__qualname__}"
             classes.setdefault(name, set()).add(test.id())
     with open(out, "w") as file:

@@ -1,4 +1,4 @@
-"""Run Numba's own tests, leak-checked or all, on Numba's runtime and on memrt.
+"""Run Numba's own tests on Numba's runtime and on memrt.
 
 Each test class is split into pieces of at most 25 tests. Each piece has a separate process and a
 separate file of results, so that an interrupted run can continue. Results of stock are kept per set
@@ -73,14 +73,11 @@ class Piece:
 class Suite:
     """The tests of an interpreter's Numba, and the folder of the results.
 
-    With `refprune`, the side memrt also runs memrt's refcount pruner. With `whole`, the tests are
-    Numba's whole suite, not only the leak-checked tests.
+    With `refprune`, the side memrt also runs memrt's refcount pruner.
     """
 
-    def __init__(
-        self, python: Path, work: Path, refprune: bool = False, whole: bool = False
-    ) -> None:
-        self.python, self.refprune, self.whole = python, refprune, whole
+    def __init__(self, python: Path, work: Path, refprune: bool = False) -> None:
+        self.python, self.refprune = python, refprune
         self.versions = versions(python, ("numba", "numpy", "llvmlite"))
         self.folder = work / "numba-{numba}-numpy-{numpy}-python-{python}".format(**self.versions)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -92,10 +89,9 @@ class Suite:
         return {name if name.startswith("_") else f"NRT_{name}" for name in names}
 
     def classes(self) -> dict[str, list[str]]:
-        listing = self.folder / ("all-tests.json" if self.whole else "tests.json")
-        options = ["--whole"] if self.whole else []
+        listing = self.folder / "all-tests.json"
         if not listing.exists():
-            subprocess.run([self.python, HERE / "discover.py", listing, *options], check=True)
+            subprocess.run([self.python, HERE / "discover.py", listing], check=True)
         return json.loads(listing.read_text())
 
     def pieces(self, patterns: tuple[str, ...]) -> list[Piece]:
