@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,13 +97,16 @@ def run_all(
 
 @contextlib.contextmanager
 def _stopping(pool: concurrent.futures.Executor) -> Iterator[None]:
-    """Stop all processes of the run if an exception ends the run."""
+    """Stop all processes of the run if an exception or SIGTERM ends the run."""
+    former = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         _stop_all()
         raise
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def in_words(outcomes: Outcomes) -> str:

@@ -192,6 +192,25 @@ def test_stopped_run_keeps_no_result(tmp_path):
     assert not ends
 
 
+def test_terminated_run_stops_its_processes(tmp_path):
+    held = tmp_path / "held"
+    code = (
+        "import fcntl, time; file = open('held', 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
+        "print('locked', flush=True); time.sleep(600)"
+    )
+
+    def terminate() -> None:
+        while not held.exists() or "locked" not in (tmp_path / "log").read_text():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=terminate).start()
+    with pytest.raises(SystemExit):
+        run_all([1], lambda item: (watch(code, tmp_path, 60), True))
+    with open(held) as file:
+        assert any(_is_free(file) for _ in range(100))
+
+
 def test_time_left_is_shown_only_after_a_real_run(capsys):
     run_all([1, 2, 3], lambda item: (f"item {item}", item != 1))
     lines = capsys.readouterr().out.splitlines()
