@@ -1,6 +1,8 @@
 #ifndef MEMRT_BASE_COMPILER_H
 #define MEMRT_BASE_COMPILER_H
 
+#include <features.h> /* __GLIBC__ */
+
 /// Names for compiler attributes and builtins. Each macro compiles with gcc and with clang.
 
 #define MEMRT__LIKELY(x) __builtin_expect(!!(x), 1)
@@ -64,9 +66,13 @@
 #endif
 
 /// Declare a thread-local variable that one instruction reaches, without a function call. The
-/// variable takes static thread-local space, and a library loaded by dlopen gets little such space.
-/// Use for single words only: pointers, integers, flags.
+/// variable takes static thread-local space, and a library loaded by dlopen gets little such space,
+/// with musl none. Use for single words only: pointers, integers, flags.
+#ifdef __GLIBC__
 #define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+#else
+#define MEMRT__THREAD_LOCAL __thread
+#endif
 
 /// Compiler barrier: the compiler moves no memory access across. If another thread forks while the
 /// calling thread is at the barrier, the child sees all stores of the calling thread before the

@@ -34,9 +34,13 @@ static inline const memrt_api_t *memrt__api(void)
 /// with the factor spreads near numbers over the high bits.
 #define MEMRT_HASH_FACTOR ((uint64_t)0x9E3779B97F4A7C15u)
 
-/// Variable of a thread. The loader places it at a fixed distance from the thread's own data, so
-/// that an access needs no call.
+/// Variable of a thread. With glibc, the loader places it at a fixed distance from the thread's own
+/// data, so that an access needs no call. musl refuses such modules.
+#ifdef __GLIBC__
 #define MEMRT_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+#else
+#define MEMRT_THREAD_LOCAL __thread
+#endif
 
 /// PyMethodDef entry for a function with keywords: METH_VARARGS | METH_KEYWORDS.
 #define MEMRT_KEYWORDS(function)                                                                   \

@@ -74,10 +74,15 @@ typedef const char *(*libc_version_fn)(void);
 /// Return whether a function is an entry in a program's table of jumps to functions of libraries.
 static bool is_jump(const void *function)
 {
+#ifdef __GLIBC__
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
     return dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
            symbol->st_shndx == SHN_UNDEF;
+#else /* musl has no dladdr1, and no figures of malloc */
+    (void)function;
+    return false;
+#endif
 }
 
 /// Return the function of a loaded library, or NULL if another library has the function.
