@@ -22,17 +22,15 @@ No library builds the interpreter: pyenv and uv download builds or sources of ot
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import platform
 import shutil
 import subprocess
 import sys
-import tarfile
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+import debian_sources
 import matrix
 import system_rows
 
@@ -43,20 +41,7 @@ import steps  # noqa: E402  (a script has only its own folder in the search path
 from environment import TEST_PACKAGES  # noqa: E402
 from steps import StepError  # noqa: E402
 
-SOURCES = {  # file in Debian's pool, and its SHA-256
-    "3.13": (
-        "python3.13/python3.13_3.13.5.orig.tar.xz",
-        "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
-    ),
-    "3.14": (
-        "python3.14/python3.14_3.14.7.orig.tar.xz",
-        "3b48dac8fb59f62eaa67ac83c1eb12bda1b7a08406dd286e252c11a66be27f81",
-    ),
-}
-POOLS = (  # the second one keeps all former versions
-    "http://deb.debian.org/debian/pool/main/p",
-    "http://snapshot.debian.org/archive/debian/20261101T000000Z/pool/main/p",
-)
+VERSIONS = ("3.13", "3.14")
 TOOLS = (*TEST_PACKAGES, "pytest-run-parallel", "scikit-build-core>=0.10")
 # Most tests of other folders count blocks, policies or frames of the whole process.
 PARALLEL = ["tests/python/arrays", "tests/python/interop"]
@@ -108,9 +93,10 @@ class Interpreter:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         print(f"→ downloading the source of Python {self.version} from Debian", flush=True)
-        with tarfile.open(self.download_source()) as archive:
-            archive.extractall(self.folder, filter="data")
-        source = next(self.folder.glob(f"Python-{self.version}*"))
+        try:
+            source = debian_sources.unpack(f"python{self.version}", self.folder)
+        except OSError as error:
+            raise StepError(str(error)) from None
         print("→ building CPython without the GIL, which takes some minutes", flush=True)
         self.run("configure", source / "configure", *settings, where=source)
         self.run("make", "make", f"-j{os.cpu_count()}", where=source)
@@ -121,22 +107,6 @@ class Interpreter:
         shutil.copyfile(source / KNOWN_RACES, self.known)
         shutil.rmtree(source)
         stamp.write_text(wanted)
-
-    def download_source(self) -> Path:
-        """Download the source of CPython from Debian, and return the path of the archive."""
-        file, digest = SOURCES[self.version]
-        archive = self.folder / "source.tar.xz"
-        for pool in POOLS:
-            try:
-                with urllib.request.urlopen(f"{pool}/{file}", timeout=60) as answer:
-                    archive.write_bytes(answer.read())
-            except OSError as error:
-                print(f"{pool}/{file}: {error}", file=sys.stderr)
-                continue
-            if hashlib.sha256(archive.read_bytes()).hexdigest() == digest:
-                return archive
-            print(f"{pool}/{file}: has another SHA-256 than {digest}", file=sys.stderr)
-        raise StepError(f"cannot download the source of Python {self.version}")
 
     def make_environment(self) -> None:
         """Make the environment with NumPy and the tools of the tests, unless it is there."""
@@ -228,7 +198,7 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--python", choices=SOURCES, default="3.13")
+    parser.add_argument("--python", choices=VERSIONS, default="3.13")
     parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--races", action="store_true")
     parser.add_argument("--record", action="store_true")
