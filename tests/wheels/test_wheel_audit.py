@@ -50,4 +50,4 @@ def test_targets_have_names_of_compiler_and_platform():
     assert X86_64.triple == "x86_64-linux-gnu.2.28"
     assert AARCH64.platform == "manylinux_2_28_aarch64"
     assert AARCH64.suffix("3.13") == ".cpython-313-aarch64-linux-gnu.so"
-    assert MUSL.triple == "x86_64-linux-musl"
+    assert (MUSL.triple, MUSL.platform) == ("x86_64-linux-musl", "musllinux_1_2_x86_64")

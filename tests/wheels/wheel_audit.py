@@ -25,7 +25,7 @@ DEBUG_FILE = "memrt/lib/.debug/libmemrt.so.1.debug"
 COMPONENTS = {"dlpack", "libatomic_ops", "memcheck.h", "sys-sdt.h", "uPlot"}
 
 
-def repair(wheel: Path, target: Target) -> Path:
+def repair(wheel: Path, target: Target, python: wheel_builder.Python) -> Path:
     """Check that the wheel runs with the target's C library, and name the platform in the wheel.
 
     Returns the wheel in dist.
@@ -33,15 +33,20 @@ def repair(wheel: Path, target: Target) -> Path:
     log = WORK / "log" / f"audit-{wheel.stem}.log"
     if target.is_native:
         command = ["auditwheel", "repair", "--plat", target.platform, "--only-plat"]
-        command += ["--wheel-dir", WORK / "dist", wheel]
-    else:  # auditwheel judges wheels of its own processor only
+        # Zig names musl libc.so, Alpine names it libc.musl-x86_64.so.1, and musl knows both names.
+        command += ["--exclude", "libc.so"] if target.libc == "musl" else []
+        command += ["--wheel-dir", str(WORK / "dist"), str(wheel)]
+    else:  # auditwheel judges wheels of its own processor and C library only
         expect_old_symbols(wheel)
         shutil.copy(wheel, WORK / "dist")
         command = ["wheel", "tags", "--remove", "--platform-tag", target.platform]
-        command += [WORK / "dist" / wheel.name]
-    wheel_builder.run(log, [sys.executable, "-m", *command])
+        command += [str(WORK / "dist" / wheel.name)]
+    if python.site is None:
+        wheel_builder.run(log, [sys.executable, "-m", *command])
+    else:
+        python.run(log, "-m", *command, PYTHONPATH=str(python.site))
     tags = "-".join(wheel.stem.split("-")[:-1])
-    return next((WORK / "dist").glob(f"{tags}-manylinux*{target.processor}.whl"))
+    return next((WORK / "dist").glob(f"{tags}-{target.platform}*.whl"))
 
 
 def expect_old_symbols(wheel: Path) -> None:

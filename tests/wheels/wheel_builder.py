@@ -40,6 +40,9 @@ class Python:
     command: str
     root: Path | None = None
     """Folder of the system; None: the machine."""
+    site: Path | None = None
+    """Folder with the requirements of builds and auditwheel; None: pip downloads the former, and
+    the Python of this program has the latter."""
 
     def run(self, log: Path, *arguments: object, **environment: str) -> None:
         """Run the Python with arguments, in WORK."""
@@ -47,9 +50,10 @@ class Python:
         if self.root is None:
             run(log, command, **environment)
             return
-        path = f"{install_cmake()}:{debian_systems.ENVIRONMENT['PATH']}"
-        inside = debian_systems.inside(self.root, command, [ROOT], PATH=path, **environment)
-        run(log, inside)
+        folders = [install_cmake(), debian_systems.ENVIRONMENT["PATH"]]
+        folders += [f"{self.site}/bin"] if self.site is not None else []
+        environment["PATH"] = ":".join(folders)
+        run(log, debian_systems.inside(self.root, command, [ROOT], **environment))
 
 
 def install_cmake() -> str:
@@ -90,8 +94,8 @@ def copy_settings(root: Path, version: str) -> None:
     The settings are the same for all processors with 64-bit Linux.
     """
     native = f"usr/include/{X86_64.processor}-linux-gnu/python{version}"
-    for target in TARGETS.values():
-        folder = copy_headers() / f"{target.processor}-linux-gnu/python{version}"
+    for processor in {target.processor for target in TARGETS.values()}:
+        folder = copy_headers() / f"{processor}-linux-gnu/python{version}"
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / native / "pyconfig.h", folder)
 
@@ -115,8 +119,8 @@ def wheel(source: Path, python: Python, target: Target, turn: str = "") -> Path:
 
     The wheel is not finished: the tag names the platform of the machine.
     """
-    name = f"{python.version}-{target.processor}{turn}"
-    step(f"building the wheel for Python {python.version} on {target.processor}")
+    name = f"{python.version}-{target.name}{turn}"
+    step(f"building the wheel for Python {python.version} on {target.name}")
     folder = WORK / "build" / name
     shutil.rmtree(folder, ignore_errors=True)
     with tarfile.open(source) as archive:
@@ -124,6 +128,9 @@ def wheel(source: Path, python: Python, target: Target, turn: str = "") -> Path:
     defined = "--config-settings=cmake.define"  # pip 23.0, which Python 3.10 has, knows no -C
     options = [f"{defined}.{key}={value}" for key, value in cmake_options(target).items()]
     environment = {} if target.is_native else cross_environment(python.version, target)
+    if python.site is not None:
+        options.append("--no-build-isolation")
+        environment["PYTHONPATH"] = str(python.site)
     python.run(
         WORK / "log" / f"wheel-{name}.log",
         *("-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, *options),

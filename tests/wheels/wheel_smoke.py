@@ -33,6 +33,7 @@ REQUIREMENTS = (
     "exceptiongroup",
     "tomli",
 )
+BARE = "bookworm-bare-libraries"  # the system of Pythons of pyenv
 PYENV_NEEDS = (
     "ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8 libsqlite3-0 libssl3 "
     "zlib1g"
@@ -48,20 +49,20 @@ PROGRAM = "import memrt, numpy; memrt.enable(); print(memrt.is_managed(numpy.one
 
 def for_target(version: str, target: Target) -> list[str]:
     """Return the options of pip that choose wheels for a Python on a processor."""
-    platforms = [f"--platform=manylinux_2_{minor}_{target.processor}" for minor in (28, 27, 17)]
+    manylinux = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
+    tags = manylinux if target.libc == "gnu" else ("musllinux_1_2", "musllinux_1_1")
     return [
         "--only-binary=:all:",
         f"--python-version={version}",
         "--implementation=cp",
-        *platforms,
-        f"--platform=manylinux2014_{target.processor}",
+        *(f"--platform={tag}_{target.processor}" for tag in tags),
     ]
 
 
 def download(version: str, target: Target) -> Path:
     """Download the packages for the tests with a Python on a processor, and return the folder."""
     wanted = hashlib.sha256(" ".join(REQUIREMENTS).encode()).hexdigest()[:8]
-    folder = WORK / "packages" / f"{version}-{target.processor}-{wanted}"
+    folder = WORK / "packages" / f"{version}-{target.name}-{wanted}"
     if not folder.exists():
         partial = folder.with_name(f"{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
@@ -74,7 +75,7 @@ def download(version: str, target: Target) -> Path:
 
 def install(wheel: Path, version: str, target: Target) -> Path:
     """Unpack the wheel and its packages into a folder for PYTHONPATH. Any Python's pip can."""
-    site = WORK / "sites" / f"{version}-{target.processor}"
+    site = WORK / "sites" / f"{version}-{target.name}"
     shutil.rmtree(site, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "--no-index", "--target", site]
     pip += ["--find-links", download(version, target), *for_target(version, target)]
@@ -89,26 +90,41 @@ def commands(python: str, files: Sequence[str]) -> list[list[str]]:
     return [[python, "-c", PROGRAM], [python, "-m", "memrt", "info"], pytest]
 
 
-def run(wheel: Path, python: wheel_builder.Python, target: Target) -> str | None:
-    """Run the smoke suite, and return the system; None: no system has the Python."""
+def system_of(python: wheel_builder.Python, target: Target) -> str | None:
+    """Return the name of the system with the Python for the target; None: there is none."""
+    if target.is_native:
+        return f"Debian {python.root.name if python.root else BARE}"
+    if python.version not in FOREIGN:
+        return None
+    return f"Debian {FOREIGN[python.version]}-{target.processor} under QEMU"
+
+
+def run(wheel: Path, python: wheel_builder.Python, target: Target) -> str:
+    """Run the smoke suite in the system of the Python, and return the version of NumPy."""
     site = install(wheel, python.version, target)
-    if not target.is_native:
-        return run_foreign(site, python.version, target)
-    root = python.root or debian_systems.make("bookworm-bare-libraries", "bookworm", PYENV_NEEDS)
+    if target.is_native:
+        run_native(wheel, site, python)
+    else:
+        run_foreign(site, python.version, target)
+    (numpy,) = site.glob("numpy-*.dist-info")
+    return numpy.name.removeprefix("numpy-").removesuffix(".dist-info")
+
+
+def run_native(wheel: Path, site: Path, python: wheel_builder.Python) -> None:
+    root = python.root or debian_systems.make(BARE, "bookworm", PYENV_NEEDS)
     step(f"testing {wheel.name} in Debian {root.name}")
     folders = [ROOT] if python.root else [ROOT, Path(python.command).resolve().parents[1]]
     if shutil.which("cc", path=str(root / "usr/bin")):
         raise StepError(f"{root} has a compiler")
-    for number, command in enumerate(commands(python.command, SUITE)):
+    accepts = [python.command, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps"]
+    accepts += ["--target", "/target", str(wheel)]  # the Python's own pip judges the tags
+    for number, command in enumerate([accepts, *commands(python.command, SUITE)]):
         log = WORK / "log" / f"smoke-{site.name}-{number}.log"
         wheel_builder.run(log, debian_systems.inside(root, command, folders, PYTHONPATH=str(site)))
-    return f"Debian {root.name}"
 
 
-def run_foreign(site: Path, version: str, target: Target) -> str | None:
-    """Run the smoke suite under QEMU, where Debian has the Python."""
-    if version not in FOREIGN:
-        return None
+def run_foreign(site: Path, version: str, target: Target) -> None:
+    """Run the smoke suite under QEMU."""
     suite = FOREIGN[version]
     root = debian_systems.make(f"{suite}-{target.processor}", suite, "python3", target.processor)
     step(f"testing Python {version} for {target.processor} under QEMU")
@@ -122,7 +138,6 @@ def run_foreign(site: Path, version: str, target: Target) -> str | None:
     for number, command in enumerate(commands(inside, FOREIGN_SUITE)):
         log = WORK / "log" / f"smoke-{site.name}-{number}.log"
         wheel_builder.run(log, [*emulator, *command], **environment)
-    return f"Debian {root.name} under QEMU"
 
 
 def run_here(wheel: Path) -> str:

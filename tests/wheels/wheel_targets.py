@@ -22,6 +22,9 @@ HEADERS = WORK / "include"
 GLIBC = "2.28"
 """The oldest glibc that wheels run with, as for NumPy's wheels."""
 
+MUSL_TAG = "1.2"
+"""The version of musl in the tags of wheels, as for NumPy's wheels."""
+
 TOOLS = ("cc", "c++", "ar", "ranlib")
 
 
@@ -38,9 +41,15 @@ class Target:
         return f"{self.processor}-linux-{self.libc}{version}"
 
     @property
+    def name(self) -> str:
+        """A name for files and folders."""
+        return self.processor if self.libc == "gnu" else f"{self.processor}-{self.libc}"
+
+    @property
     def platform(self) -> str:
         """The platform tag of a wheel."""
-        return f"manylinux_{GLIBC.replace('.', '_')}_{self.processor}"
+        libc = f"manylinux_{GLIBC}" if self.libc == "gnu" else f"musllinux_{MUSL_TAG}"
+        return f"{libc.replace('.', '_')}_{self.processor}"
 
     @property
     def is_native(self) -> bool:
@@ -54,7 +63,7 @@ class Target:
 X86_64 = Target("x86_64")
 AARCH64 = Target("aarch64")
 MUSL = Target("x86_64", "musl")
-TARGETS = {"x86_64": X86_64, "aarch64": AARCH64}
+TARGETS = {"x86_64": X86_64, "aarch64": AARCH64, "musl": MUSL}
 
 
 def find_zig() -> Path:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import musl_library
+import musl_python
 import system_rows
 import wheel_audit
 import wheel_builder
@@ -27,7 +28,7 @@ from matrix import PYTHONS
 from steps import StepError
 from wheel_targets import TARGETS, WORK, X86_64, Target, step
 
-FAILURES = (StepError, subprocess.CalledProcessError)
+FAILURES = (StepError, subprocess.CalledProcessError, OSError)
 
 
 @dataclass(frozen=True)
@@ -55,34 +56,44 @@ def make_wheel(source: Path, python: wheel_builder.Python, target: Target, again
     made = wheel_builder.wheel(source, python, target)
     if again:
         expect_equal_bytes(made, source, python, target)
-    wheel = wheel_audit.repair(made, target)
+    wheel = wheel_audit.repair(made, target, python)
     wheel_audit.check(wheel)
     return wheel
 
 
+def find_python(version: str, target: Target) -> wheel_builder.Python | None:
+    if target.libc == "musl":
+        return musl_python.find(version)
+    return wheel_builder.find_python(version)
+
+
 def row_of_wheel(version: str, target: Target, source: Path, again: bool) -> Row:
     """Build, check and use one wheel."""
-    name = f"Python {version}, {target.processor}"
+    name = f"Python {version}, {target.name}"
+    where = None
     try:
-        python = wheel_builder.find_python(version)
+        python = find_python(version, target)
         if python is None:
             return Row(name, "skipped", "no such Python here")
+        where = wheel_smoke.system_of(python, target)
         wheel = make_wheel(source, python, target, again)
-        where = wheel_smoke.run(wheel, python, target)
+        numpy = wheel_smoke.run(wheel, python, target) if where else ""
     except FAILURES as error:
-        return Row(name, "FAILED", str(error))
+        return Row(name, "FAILED", str(error), tested(where, version, target, f"FAILED: {error}"))
     if where is None:
         return Row(name, "built", f"{wheel.name}, not used: no such Python for this processor here")
-    system = system_rows.System(
-        f"{where}, wheel",
-        target.processor,
-        version,
-        "newest",
-        "on",
-        "smoke",
-        f"passed, {wheel.name}",
-    )
+    system = tested(where, version, target, f"passed, NumPy {numpy}, {wheel.name}")
     return Row(name, "passed", f"{wheel.name}, {where}", system)
+
+
+def tested(
+    where: str | None, version: str, target: Target, result: str
+) -> system_rows.System | None:
+    """Return the row of the record; None without a system."""
+    if where is None:
+        return None
+    facts = (target.processor, version, "newest", "on", "smoke", result)
+    return system_rows.System(f"{where}, wheel", *facts)
 
 
 def row_of_quick_wheel(source: Path) -> Row:
@@ -107,11 +118,12 @@ def rows(options: argparse.Namespace, source: Path) -> Iterator[Row]:
     if options.quick:
         yield row_of_quick_wheel(source)
         return
-    for name in options.target or TARGETS:
-        for version in options.python:
-            again = version == options.python[0]
-            yield row_of_wheel(version, TARGETS[name], source, again)
-    if not options.target:
+    targets = options.target or list(TARGETS)
+    for target in map(TARGETS.__getitem__, targets):
+        versions = options.python if target.libc == "gnu" else [musl_python.VERSION]
+        for version in versions:
+            yield row_of_wheel(version, target, source, again=version == versions[0])
+    if "musl" in targets:
         yield row_of_musl()
 
 
