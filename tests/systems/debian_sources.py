@@ -38,7 +38,7 @@ POOLS = (  # the second one keeps all former versions
 
 
 def unpack(name: str, folder: Path) -> Path:
-    """Download a source, unpack it into `folder / name` without its first folder, and return that.
+    """Download a source, and return its folder `folder / name`, in place of an older one.
 
     Raises OSError if no pool has the file.
     """
@@ -55,7 +55,7 @@ def unpack(name: str, folder: Path) -> Path:
 
 
 def download(file: str, digest: str) -> bytes:
-    """Return a file of the pool. Raises OSError if no pool has it with the SHA-256."""
+    """Return a file of the pool. Raises OSError if no pool has the file with the SHA-256."""
     for pool in POOLS:
         try:
             with urllib.request.urlopen(f"{pool}/{file}", timeout=60) as answer:
