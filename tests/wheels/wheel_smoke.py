@@ -1,4 +1,7 @@
-"""Use a wheel on a system without a compiler."""
+"""Use a wheel on a system without a compiler.
+
+No library replaces the module: cibuildwheel tests wheels in containers, not in bare systems.
+"""
 
 from __future__ import annotations
 
