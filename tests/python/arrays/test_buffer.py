@@ -192,11 +192,14 @@ def test_value_may_append_to_the_same_buffer():
     buffer = Buffer(dtype="f8")
 
     class Value:
+        def __init__(self, buffer):
+            self.buffer = buffer
+
         def __float__(self):
-            buffer.extend(np.ones(10_000))
+            self.buffer.extend(np.ones(10_000))
             return 2.0
 
-    buffer.append(Value())
+    buffer.append(Value(buffer))
     assert (len(buffer), buffer.array[-1]) == (10_001, 2.0)
 
 

@@ -291,21 +291,21 @@ def test_environment_without_memrt_is_named(tmp_path):
         )
 
 
-def test_results_of_vector_code_are_unchanged():
-    code = """
-import hashlib, sys, numpy as np
+def test_results_of_vector_code_are_unchanged(tmp_path):
+    done = tmp_path / "done"
+    code = f"""
+import hashlib, os, sys, numpy as np
 print("ready", flush=True)
-data, seen, turns = np.arange(100_000, dtype="f8"), set(), 0
-while not sys.modules.get("done"):
+data, seen = np.arange(100_000, dtype="f8"), set()
+while not os.path.exists({str(done)!r}):
     seen.add((float(data.dot(data)), hashlib.sha256(data).hexdigest(), float(np.sqrt(data).sum())))
-    if "memrt" in sys.modules and turns > 2000: break
-    turns += 1
 print(len(seen), flush=True)
 sys.stdin.read()
 """
     with running(code) as process:
         for _ in range(5):
             assert attach(process.pid, "--wait", "60").returncode == 0
+        done.touch()
         assert process.stdout.readline() == "1\n"
 
 
