@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import memrt
 import numpy as np
 import pytest
+from gil import CAN_LACK_GIL
 from memrt import _memrt
 
 PAGE = mmap.PAGESIZE
@@ -607,8 +608,14 @@ def table_address(library, name="memrt_allocator"):
     return ctypes.addressof(ctypes.c_char.in_dll(library, name))
 
 
+def new_ffi():
+    if CAN_LACK_GIL and sys.version_info < (3, 14):
+        pytest.skip("cffi needs a GIL before Python 3.14")
+    return pytest.importorskip("cffi").FFI()
+
+
 def of_cffi(library):
-    ffi = pytest.importorskip("cffi").FFI()
+    ffi = new_ffi()
     alloc, free = (
         ctypes.cast(function, ctypes.c_void_p).value
         for function in (library.arena_alloc, library.arena_free)
@@ -641,9 +648,7 @@ FORMS = {
     "ctypes functions": lambda lib: (lib.arena_alloc, lib.arena_free),
     "ctypes pointer": lambda lib: ctypes.pointer(ctypes.c_char.in_dll(lib, "memrt_allocator")),
     "cffi functions": of_cffi,
-    "cffi pointer": lambda lib: (
-        pytest.importorskip("cffi").FFI().cast("void *", table_address(lib))
-    ),
+    "cffi pointer": lambda lib: new_ffi().cast("void *", table_address(lib)),
     "Numba functions": of_numba,
 }
 
@@ -745,7 +750,7 @@ def python_behind_c(ctx, size, align):
 
 
 def cffi_callback(library):
-    ffi = pytest.importorskip("cffi").FFI()
+    ffi = new_ffi()
     _alloc, free = of_cffi(library)
     return ffi.callback("void *(void *, size_t, size_t)", lambda *_: ffi.NULL), free
 
