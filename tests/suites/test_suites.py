@@ -204,7 +204,7 @@ def test_terminated_run_stops_its_processes(tmp_path):
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=terminate).start()
+    threading.Thread(target=terminate, daemon=True).start()
     with pytest.raises(SystemExit):
         run_all([1], lambda item: (watch(code, tmp_path, 60), True))
     with open(held) as file:
