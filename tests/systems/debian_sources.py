@@ -1,4 +1,4 @@
-"""Sources of programs from Debian's pool.
+"""Download sources of programs from Debian's pool.
 
 No library replaces the module: `apt-get source` needs other settings of the machine.
 """
@@ -13,7 +13,7 @@ import tarfile
 import urllib.request
 from pathlib import Path
 
-SOURCES = {  # file in the pool, and its SHA-256
+SOURCES = {  # path in the pool, SHA-256
     "python3.13": (
         "p/python3.13/python3.13_3.13.5.orig.tar.xz",
         "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
@@ -38,9 +38,9 @@ POOLS = (  # the second one keeps all former versions
 
 
 def unpack(name: str, folder: Path) -> Path:
-    """Download a source, and return its folder `folder / name`, in place of an older one.
+    """Download a source and unpack the files into `folder / name`, in place of an older source.
 
-    Raises OSError if no pool has the file.
+    Returns `folder / name`. Raises OSError if no pool has the file.
     """
     archive = download(*SOURCES[name])
     partial = folder / f"{name}.partial"

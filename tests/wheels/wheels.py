@@ -79,14 +79,16 @@ def row_of_wheel(version: str, target: Target, source: Path, again: bool) -> Row
         wheel = make_wheel(source, python, target, again)
         numpy = wheel_smoke.run(wheel, python, target) if where else ""
     except FAILURES as error:
-        return Row(name, "FAILED", str(error), tested(where, version, target, f"FAILED: {error}"))
+        return Row(
+            name, "FAILED", str(error), record_row(where, version, target, f"FAILED: {error}")
+        )
     if where is None:
         return Row(name, "built", f"{wheel.name}, not used: no such Python for this processor here")
-    system = tested(where, version, target, f"passed, NumPy {numpy}, {wheel.name}")
+    system = record_row(where, version, target, f"passed, NumPy {numpy}, {wheel.name}")
     return Row(name, "passed", f"{wheel.name}, {where}", system)
 
 
-def tested(
+def record_row(
     where: str | None, version: str, target: Target, result: str
 ) -> system_rows.System | None:
     """Return the row of the record; None without a system."""

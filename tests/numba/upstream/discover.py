@@ -35,8 +35,7 @@ def modules():
 def main(out):
     classes = {}
     for module in modules():
-        suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-        for test in tests_in(suite):
+        for test in tests_in(unittest.defaultTestLoader.loadTestsFromModule(module)):
             name = f"{type(test).__module__}.{type(test).__qualname__}"
             classes.setdefault(name, set()).add(test.id())
     with open(out, "w") as file:
@@ -44,4 +43,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
